@@ -209,7 +209,9 @@ def test_issue_30_an_index_takes_hosts_in_batches(tmp_path):
     """The policy site asks whether two pages are of one site, so batches need their hosts."""
     words = [f"word{i}" for i in range(400)]
     # Enough in common for one site, too little for two.
-    page, other = " ".join(words), " ".join(words[:380] + [f"other{i}" for i in range(20)])
+    page, other = " ".join(words), " ".join(words[:395] + [f"other{i}" for i in range(395, 400)])
+    for site, rule in [("same", "site-same"), ("different", None)]:
+        assert arose.compare(page, other, policy="site", site=site).rule == rule
     with arose.Index.create(tmp_path / "one", policy="site") as one, arose.Index.create(
         tmp_path / "many", policy="site"
     ) as many:
