@@ -23,7 +23,7 @@ print(table)
 sketcher = arose.Sketcher("jaccard")
 sketches = sketcher.sketch(table.to_pyarrow()["text"]).to_pyarrow()
 one, other = sketches["samples"][0].as_py(), sketches["samples"][1].as_py()
-print("estimated resemblance of the first two pages:", sketcher.estimate(one, other))
+print("estimated similarity of the first two pages:", sketcher.estimate(one, other))
 
 # %% The whole job
 found = arose.dedup("examples/pages.jsonl")

@@ -35,12 +35,12 @@ pub(crate) struct Comparison {
     n_shingles: (usize, usize),
     /// Distinct shingles in both.
     n_common: usize,
-    /// What the shingle sets share over what they hold together, exactly.
-    resemblance: Option<f64>,
+    /// The Jaccard similarity of the shingle sets, exactly.
+    jaccard: Option<f64>,
     /// The share of each shingle set that the other holds too, exactly.
     containment: (Option<f64>, Option<f64>),
-    /// The resemblance as 84 samples estimate it.
-    estimate: Option<f64>,
+    /// The Jaccard similarity as 84 samples estimate it.
+    jaccard_estimate: Option<f64>,
     /// Super-shingles that agree, of 6.
     b_sim: u32,
     /// Simhash bits that agree, of 384.
@@ -69,8 +69,8 @@ impl Comparison {
             .rule
             .map_or("None".to_owned(), |rule| format!("'{rule}'"));
         format!(
-            "Comparison(resemblance={}, b_sim={}, c_sim={}, rule={rule})",
-            number(self.resemblance),
+            "Comparison(jaccard={}, b_sim={}, c_sim={}, rule={rule})",
+            number(self.jaccard),
             self.b_sim,
             self.c_sim
                 .map_or("None".to_owned(), |bits| bits.to_string()),
@@ -119,9 +119,9 @@ fn comparison(
         n_tokens: (a.n_tokens, b.n_tokens),
         n_shingles: (a.shingles.len(), b.shingles.len()),
         n_common: found.n_common,
-        resemblance: found.resemblance,
+        jaccard: found.resemblance,
         containment: found.containment.into(),
-        estimate: found.resemblance_estimate,
+        jaccard_estimate: found.resemblance_estimate,
         b_sim: found.b_sim,
         c_sim: found.c_sim,
         cosine_estimate: found.cosine_estimate,

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use url::Url;
 
-use crate::error;
 use crate::options::{self, ModeName};
+use crate::{error, text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,7 +36,8 @@ pub(crate) struct Page {
 impl Page {
     fn __repr__(&self) -> String {
         let title = self.title.as_deref().unwrap_or_default();
-        format!("Page({title:?}, {} bytes of text)", self.text.len())
+        let title = text::quoted(title);
+        format!("Page({title}, {} bytes of text)", self.text.len())
     }
 }
 

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arose_dedup::index::{self, Seen, Settings, Sketch, Sketcher};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::{self, AroseError};
 use crate::options;
-use crate::text::Texts;
+use crate::text::{self, Texts};
 
 /// Rows whose names are read at once.
 const BATCH: u32 = 1 << 14;
+/// Texts that are sketched between two looks for a signal.
+const TEXTS: usize = 1 << 13;
 
 /// A directory of sketches.
 #[pyclass(frozen, module = "arose")]
@@ -92,7 +94,8 @@ impl Match {
             similarity,
             ..
         } = self;
-        format!("Match({name:?}, rule='{rule}', similarity={similarity:.4})")
+        let name = text::quoted(name);
+        format!("Match({name}, rule='{rule}', similarity={similarity:.4})")
     }
 }
 
@@ -181,7 +184,7 @@ impl Index {
 impl Index {
     /// Makes an empty index.
     #[staticmethod]
-    fn create(py: Python<'_>, folder: PathBuf, options: &str) -> PyResult<Self> {
+    fn create(py: Python<'_>, directory: PathBuf, options: &str) -> PyResult<Self> {
         let options: options::Options = options::parse(options)?;
         // An index counts what sites repeat; sketches alone do not tell.
         if options.policy != options::PolicyName::Content {
@@ -189,16 +192,18 @@ impl Index {
         }
         let config = options.config()?;
         let settings = Settings::agreeing_with(&config);
-        let index = py.detach(|| index::Index::create(&folder, settings));
+        let index = py.detach(|| index::Index::create(&directory, settings));
         let index = index.map_err(failed)?;
-        Ok(Self::new(index, &folder))
+        Ok(Self::new(index, &directory))
     }
 
     /// Opens one that is there.
     #[staticmethod]
-    fn open(py: Python<'_>, folder: PathBuf, read_only: bool) -> PyResult<Self> {
+    fn open(py: Python<'_>, directory: PathBuf, read_only: bool) -> PyResult<Self> {
         if read_only {
-            let reader = py.detach(|| index::Reader::open(&folder)).map_err(failed)?;
+            let reader = py
+                .detach(|| index::Reader::open(&directory))
+                .map_err(failed)?;
             let sketcher = Sketcher::new(reader.settings());
             let open = Open {
                 index: Kind::Reader(reader),
@@ -209,9 +214,9 @@ impl Index {
                 open: Mutex::new(Some(Arc::new(open))),
             });
         }
-        let index = py.detach(|| index::Index::open(&folder));
+        let index = py.detach(|| index::Index::open(&directory));
         let index = index.map_err(failed)?;
-        Ok(Self::new(index, &folder))
+        Ok(Self::new(index, &directory))
     }
 
     fn insert(&self, py: Python<'_>, name: &str, text: &str, host: Option<&str>) -> PyResult<()> {
@@ -226,22 +231,23 @@ impl Index {
         py: Python<'_>,
         names: &Bound<'_, PyAny>,
         texts: &Bound<'_, PyAny>,
+        hosts: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<usize> {
-        let (names, texts) = (Texts::extract(names)?, Texts::extract(texts)?);
+        let (names, texts) = (extract("names", names)?, extract("texts", texts)?);
         let names = names.all("name")?;
         let texts = texts.all("text")?;
-        if names.len() != texts.len() {
-            let (n_names, n_texts) = (names.len(), texts.len());
-            return Err(PyValueError::new_err(format!(
-                "{n_names} names for {n_texts} texts"
-            )));
+        check_lengths("names", names.len(), "texts", texts.len())?;
+        let hosts = hosts.map(|hosts| extract("hosts", hosts)).transpose()?;
+        let pages = pages(&texts, hosts.as_ref())?;
+        for (names, pages) in names.chunks(TEXTS).zip(pages.chunks(TEXTS)) {
+            py.check_signals()?;
+            self.write(py, |index, sketcher| {
+                let sketches = in_parallel(pages, |page| sketcher.sketch(page.0, page.1));
+                let names = names.iter().copied();
+                let documents: Vec<(&str, &Sketch)> = names.zip(&sketches).collect();
+                index.insert_all(&documents)
+            })?;
         }
-        self.write(py, |index, sketcher| {
-            let sketches: Vec<Sketch> = in_parallel(&texts, |text| sketcher.sketch(text, None));
-            let names = names.iter().copied();
-            let documents: Vec<(&str, &Sketch)> = names.zip(&sketches).collect();
-            index.insert_all(&documents)
-        })?;
         Ok(texts.len())
     }
 
@@ -253,17 +259,26 @@ impl Index {
     }
 
     /// The duplicates of each text.
-    fn query_many(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<Match>>> {
+    fn query_many(
+        &self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        hosts: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Vec<Match>>> {
         let open = self.opened()?;
-        let texts = Texts::extract(texts)?;
+        let texts = extract("texts", texts)?;
         let texts = texts.all("text")?;
-        let query = || Ok(in_parallel(&texts, |text| open.query(text, None)));
-        let found = py.detach(|| error::guarded(query))?;
-        let found = found.into_iter().map(|found| {
-            let found = found.map_err(failed)?;
-            Ok(found.into_iter().map(Match::from).collect())
-        });
-        found.collect()
+        let hosts = hosts.map(|hosts| extract("hosts", hosts)).transpose()?;
+        let mut matches = Vec::with_capacity(texts.len());
+        for pages in pages(&texts, hosts.as_ref())?.chunks(TEXTS) {
+            py.check_signals()?;
+            let query = || Ok(in_parallel(pages, |page| open.query(page.0, page.1)));
+            for found in py.detach(|| error::guarded(query))? {
+                let found = found.map_err(failed)?;
+                matches.push(found.into_iter().map(Match::from).collect());
+            }
+        }
+        Ok(matches)
     }
 
     /// Duplicates; if there are none, the document is inserted.
@@ -335,18 +350,49 @@ impl Index {
     }
 }
 
+/// Texts; an error names the parameter.
+fn extract(parameter: &str, object: &Bound<'_, PyAny>) -> PyResult<Texts> {
+    Texts::extract(object).map_err(|cause| {
+        let py = object.py();
+        match cause.is_instance_of::<PyTypeError>(py) {
+            true => PyTypeError::new_err(format!("{parameter}: {}", cause.value(py))),
+            false => cause,
+        }
+    })
+}
+
+/// A text and the host it came from.
+type Page<'t> = (&'t str, Option<&'t str>);
+
+/// Texts with their hosts, none of which are known if there are no hosts at all.
+fn pages<'t>(texts: &[&'t str], hosts: Option<&'t Texts>) -> PyResult<Vec<Page<'t>>> {
+    let Some(hosts) = hosts else {
+        return Ok(texts.iter().map(|text| (*text, None)).collect());
+    };
+    let hosts = hosts.views();
+    check_lengths("hosts", hosts.len(), "texts", texts.len())?;
+    Ok(texts.iter().copied().zip(hosts).collect())
+}
+
+fn check_lengths(one: &str, n: usize, other: &str, n_other: usize) -> PyResult<()> {
+    match n == n_other {
+        true => Ok(()),
+        false => Err(PyValueError::new_err(format!(
+            "{n} {one} for {n_other} {other}"
+        ))),
+    }
+}
+
 /// Applies `work` to every text on all cores. Threads do not survive a fork, so they are new each
 /// time.
-fn in_parallel<T: Send>(texts: &[&str], work: impl Fn(&str) -> T + Sync) -> Vec<T> {
+fn in_parallel<T: Send>(pages: &[Page<'_>], work: impl Fn(&Page<'_>) -> T + Sync) -> Vec<T> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let part = texts.len().div_ceil(cores).max(64);
+    let part = pages.len().div_ceil(cores).max(64);
     std::thread::scope(|scope| {
-        let parts = texts.chunks(part);
+        let parts = pages.chunks(part);
         let work = &work;
         let threads: Vec<_> = parts
-            .map(|texts| {
-                scope.spawn(move || texts.iter().map(|text| work(text)).collect::<Vec<T>>())
-            })
+            .map(|pages| scope.spawn(move || pages.iter().map(work).collect::<Vec<T>>()))
             .collect();
         let parts = threads.into_iter();
         parts

@@ -480,7 +480,7 @@ impl Options {
     pub(crate) fn config(&self) -> PyResult<Config> {
         if self.keep == KeepName::Priority && self.priority_field.is_none() {
             return Err(error::SettingError::new_err(
-                "keep=\"priority\" needs priority_field, the column with the number",
+                "keep='priority' needs priority_field, the column with the number",
             ));
         }
         let mut corpus = self.reading.config();

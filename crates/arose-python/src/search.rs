@@ -47,7 +47,7 @@ enum Level {
 #[pyfunction]
 pub(crate) fn search(
     py: Python<'_>,
-    folder: PathBuf,
+    directory: PathBuf,
     query: &str,
     options: &str,
     progress: Option<Py<PyAny>>,
@@ -66,7 +66,7 @@ pub(crate) fn search(
         }
     };
     let work = || {
-        let folder = Folder::open(&folder)?;
+        let folder = Folder::open(&directory)?;
         let folder = match &options.index {
             Some(index) => folder.with_index(index.clone()),
             None => folder,
@@ -161,8 +161,8 @@ fn hits(hits: &[Hit]) -> PyResult<Table> {
 
 /// The state and counters of a crawl as JSON: what `arose crawl status --json` prints.
 #[pyfunction]
-pub(crate) fn crawl_status(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
-    let status = py.detach(|| arose_cli::crawl_status(&folder));
+pub(crate) fn crawl_status(py: Python<'_>, directory: PathBuf) -> PyResult<String> {
+    let status = py.detach(|| arose_cli::crawl_status(&directory));
     match status {
         Ok(status) => Ok(status.to_string()),
         Err(cause) => Err(InputError::new_err(error::in_python(&format!("{cause:#}")))),

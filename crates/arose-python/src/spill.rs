@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use arose_corpus::Fields;
 use arrow_array::cast::AsArray;
@@ -26,12 +27,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{self, InputError, guarded};
 use crate::options;
-use crate::text::{Texts, is_text, plain, type_name};
+use crate::text::{Texts, is_text, plain, quoted, type_name};
 
 /// Rows of a row group, which one thread reads.
 const GROUP_ROWS: usize = 1 << 14;
 /// Bytes of a row group.
 const GROUP_BYTES: usize = 8 << 20;
+/// Time between two reports of progress.
+const PAUSE: Duration = Duration::from_millis(50);
+/// What this is called in reports of progress.
+const STAGE: &str = "load";
 /// The column of IDs.
 pub(crate) const OWN: &str = "arose_id";
 
@@ -76,6 +81,9 @@ struct Roles {
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Spill {
     state: Mutex<State>,
+    /// Called with the rows taken so far, and those there are if that is known.
+    progress: Option<Py<PyAny>>,
+    n_expected: Option<u64>,
 }
 
 struct State {
@@ -86,12 +94,19 @@ struct State {
     id_column: Option<String>,
     writer: Option<Writer>,
     n_rows: u64,
+    /// When progress was reported last.
+    reported: Option<Instant>,
 }
 
 #[pymethods]
 impl Spill {
     #[new]
-    fn new(path: PathBuf, wanted: &str) -> PyResult<Self> {
+    fn new(
+        path: PathBuf,
+        wanted: &str,
+        progress: Option<Py<PyAny>>,
+        n_expected: Option<u64>,
+    ) -> PyResult<Self> {
         let state = State {
             path,
             wanted: options::parse(wanted)?,
@@ -99,9 +114,12 @@ impl Spill {
             id_column: None,
             writer: None,
             n_rows: 0,
+            reported: None,
         };
         Ok(Self {
             state: Mutex::new(state),
+            progress,
+            n_expected,
         })
     }
 
@@ -113,6 +131,7 @@ impl Spill {
         let state = &mut *state;
         let field = reader.field();
         if !matches!(field.data_type(), DataType::Struct(_)) {
+            state.wanted.refuse_columns()?;
             state.roles.text = Some("text".to_owned());
         }
         let mut batches = reader;
@@ -126,7 +145,11 @@ impl Spill {
             let Some(array) = batch else {
                 break;
             };
-            py.detach(|| guarded(|| state.write(&field, array)))?;
+            for start in (0..array.len()).step_by(GROUP_ROWS) {
+                let part = array.slice(start, GROUP_ROWS.min(array.len() - start));
+                py.detach(|| guarded(|| state.write(&field, part)))?;
+                self.report(py, state)?;
+            }
         }
         if state.writer.is_none() {
             let empty = arrow_array::new_empty_array(field.data_type());
@@ -139,11 +162,15 @@ impl Spill {
     fn push_texts(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
+        state.wanted.refuse_columns()?;
         let texts = Texts::extract_from(texts, state.n_rows as usize)?;
         state.roles.text = Some("text".to_owned());
         let field = Arc::new(Field::new("text", DataType::Utf8, true));
-        let array: StringArray = texts.views().into_iter().collect();
-        py.detach(|| guarded(|| state.write(&field, Arc::new(array))))
+        py.detach(|| {
+            let array: StringArray = texts.views().into_iter().collect();
+            guarded(|| state.write(&field, Arc::new(array)))
+        })?;
+        self.report(py, state)
     }
 
     /// Closes the file; the number of rows, the columns to look at as JSON, and whether there is a
@@ -160,6 +187,21 @@ impl Spill {
         }
         let roles = serde_json::to_string(&state.roles).unwrap_or_default();
         Ok((state.n_rows, roles, state.id_column.is_some()))
+    }
+}
+
+impl Spill {
+    /// Reports the rows taken so far, but not too often.
+    fn report(&self, py: Python<'_>, state: &mut State) -> PyResult<()> {
+        let Some(progress) = &self.progress else {
+            return Ok(());
+        };
+        if state.reported.is_some_and(|time| time.elapsed() < PAUSE) {
+            return Ok(());
+        }
+        state.reported = Some(Instant::now());
+        let call = (STAGE, state.n_rows, self.n_expected);
+        progress.call1(py, call).map(drop)
     }
 }
 
@@ -279,8 +321,8 @@ fn check_types(schema: &Schema, arrays: &[ArrayRef]) -> PyResult<()> {
     for (field, array) in schema.fields().iter().zip(arrays) {
         if field.data_type() != array.data_type() {
             return Err(InputError::new_err(format!(
-                "column {:?} has type {} in one batch and {} in another; cast it first",
-                field.name(),
+                "column {} has type {} in one batch and {} in another; cast it first",
+                quoted(field.name()),
                 type_name(field.data_type()),
                 type_name(array.data_type())
             )));
@@ -355,6 +397,27 @@ fn write_all(
 }
 
 impl Wanted {
+    /// An error if a column of texts, which have none, is named.
+    fn refuse_columns(&self) -> PyResult<()> {
+        if self.called.is_some() {
+            return Ok(());
+        }
+        let fields = [
+            ("text_field", self.text_field.as_slice()),
+            ("id_field", &self.id_field),
+            ("url_field", &self.url_field),
+            ("priority_field", self.priority_field.as_slice()),
+            ("time_field", self.time_field.as_slice()),
+        ];
+        match fields.into_iter().find(|(_, names)| !names.is_empty()) {
+            None => Ok(()),
+            Some((parameter, names)) => Err(InputError::new_err(format!(
+                "{parameter}={}: texts have no columns; remove it or pass a table",
+                quoted(&names[0])
+            ))),
+        }
+    }
+
     /// The columns to look at; an error where one is missing or of a type that does not fit.
     fn choose(&self, fields: &[FieldRef]) -> PyResult<Roles> {
         let mut usual = Fields::default();
@@ -380,7 +443,8 @@ impl Wanted {
             let field = fields.iter().find(|field| field.name() == name);
             if let Some(field) = field.filter(|field| !is_number(field.data_type())) {
                 return Err(InputError::new_err(format!(
-                    "priority_field={name:?} has type {}, expected a column of numbers",
+                    "priority_field={} has type {}, expected a column of numbers",
+                    quoted(name),
                     type_name(field.data_type())
                 )));
             }
@@ -400,8 +464,8 @@ impl Wanted {
             Some(kind) if !is_text(kind) && !is_number(kind) => match self.id_field.is_empty() {
                 true => Ok(None),
                 false => Err(InputError::new_err(format!(
-                    "id_field={:?} has type {}, expected a column of strings or numbers",
-                    found.unwrap_or_default(),
+                    "id_field={} has type {}, expected a column of strings or numbers",
+                    quoted(&found.unwrap_or_default()),
                     type_name(kind)
                 ))),
             },
@@ -424,7 +488,7 @@ impl Wanted {
             Some(name) => Ok(Some(name.clone())),
             None if self.called.is_some() => Ok(usual.iter().find(has).cloned()),
             None => {
-                let quoted: Vec<String> = named.iter().map(|name| format!("{name:?}")).collect();
+                let quoted: Vec<String> = named.iter().map(|name| quoted(name)).collect();
                 let what = format!("{parameter}={}: no such column", quoted.join(" or "));
                 Err(no_column(&what, &[], fields))
             }
@@ -455,7 +519,7 @@ pub(crate) fn no_column(what: &str, usual: &[String], fields: &[FieldRef]) -> Py
     words = format!("{words}; columns found: {}", columns.join(", "));
     let mut texts = fields.iter().filter(|field| is_text(field.data_type()));
     if let (false, Some(first)) = (usual.is_empty(), texts.next()) {
-        words = format!("{words}; pass text_field={:?}", first.name());
+        words = format!("{words}; pass text_field={}", quoted(first.name()));
     }
     InputError::new_err(words)
 }
@@ -479,7 +543,7 @@ pub(crate) fn check_text(field: &Field) -> PyResult<()> {
     let kind = type_name(field.data_type());
     let what = match field.name().as_str() {
         "" => format!("an array of {kind}"),
-        name => format!("column {name:?} of type {kind}"),
+        name => format!("column {} of type {kind}", quoted(name)),
     };
     Err(InputError::new_err(format!("{what}, expected strings")))
 }

@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use pyo3::exceptions::{PyImportError, PyKeyError};
+use pyo3::exceptions::{PyImportError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::error::PyArrowResult;
@@ -17,6 +17,7 @@ use pyo3_arrow::ffi::{
 };
 
 use crate::error;
+use crate::text::quoted;
 
 /// A table that every Arrow library takes as it is: `pyarrow.table(t)`, `polars.DataFrame(t)`.
 #[pyclass(frozen, module = "arose")]
@@ -128,11 +129,21 @@ impl Table {
     }
 
     /// A column, as pyarrow has it.
-    fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        name: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(name) = name.extract::<&str>() else {
+            return Err(PyTypeError::new_err(format!(
+                "expected the name of a column, got {}; for rows, use to_pandas(), to_polars() or \
+                 to_pyarrow()",
+                name.get_type().name()?
+            )));
+        };
         let names = slf.get().column_names();
         if !names.contains(&name) {
             let names = names.join(", ");
-            let words = format!("no column {name:?}; columns: {names}");
+            let words = format!("no column {}; columns: {names}", quoted(name));
             return Err(PyKeyError::new_err(words));
         }
         Self::to_pyarrow(slf)?.get_item(name)

@@ -137,10 +137,52 @@ pub(crate) fn type_name(kind: &DataType) -> String {
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "binary".to_owned(),
         DataType::Dictionary(_, value) => format!("dictionary of {}", type_name(value)),
         DataType::Struct(_) => "struct".to_owned(),
-        DataType::List(_) | DataType::LargeList(_) => "list".to_owned(),
+        DataType::List(_)
+        | DataType::LargeList(_)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_)
+        | DataType::FixedSizeList(..) => "list".to_owned(),
+        DataType::Map(..) => "map".to_owned(),
+        DataType::Union(..) => "union".to_owned(),
+        DataType::RunEndEncoded(_, values) => {
+            format!("run-end encoded {}", type_name(values.data_type()))
+        }
+        DataType::FixedSizeBinary(_) => "binary".to_owned(),
         DataType::Boolean => "bool".to_owned(),
-        other => other.to_string().to_lowercase(),
+        DataType::Timestamp(..) => "timestamp".to_owned(),
+        DataType::Time32(_) | DataType::Time64(_) => "time".to_owned(),
+        DataType::Duration(_) => "duration".to_owned(),
+        DataType::Interval(_) => "interval".to_owned(),
+        DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => "decimal".to_owned(),
+        number => number.to_string().to_lowercase(),
     }
+}
+
+/// A text as Python's `repr` shows it.
+pub(crate) fn quoted(text: &str) -> String {
+    let quote = match text.contains('\'') && !text.contains('"') {
+        true => '"',
+        false => '\'',
+    };
+    let mut shown = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\\' => shown.push_str("\\\\"),
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            c if c == quote => shown.extend(['\\', c]),
+            c if c.is_control() && c as u32 <= 0xff => {
+                shown.push_str(&format!("\\x{:02x}", c as u32))
+            }
+            c => shown.push(c),
+        }
+    }
+    shown.push(quote);
+    shown
 }
 
 /// Whether values of a type are texts, or stand for texts.

@@ -88,6 +88,7 @@ def mistakes(tmp_path):
         ({"include": 3}, "include=3"),
         ({"strict": 2}, "strict=2"),
         ({"threads": 0}, "threads=0"),
+        ({"threads": 1_000_000}, "threads=1000000, expected a whole number of at most 1024"),
         ({"force": "x"}, "force='x'"),
         ({"progress": 3}, "progress=3"),
         ({"name": ""}, "name=''"),
@@ -245,6 +246,30 @@ def test_issue_30_no_panic_reaches_python():
             except Exception as error:
                 assert isinstance(error, (arose.AroseError, TypeError, ValueError)), repr(error)
                 assert "internal error" not in str(error), str(error)
+
+
+def test_issue_30_types_and_names_are_those_of_python():
+    columns = {
+        "when": pa.array([1], pa.timestamp("us", "UTC")),
+        "clock": pa.array([1], pa.time64("us")),
+        "price": pa.array([None], pa.decimal128(10, 2)),
+        "vector": pa.array([[1.5, 2.5]], pa.list_(pa.float32(), 2)),
+        "map": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())),
+        "key": pa.array([b"abc"], pa.binary(3)),
+        "n": pa.array([1], pa.uint16()),
+        "it's": pa.array(["a"]),
+    }
+    with pytest.raises(arose.InputError) as raised:
+        arose.dedup(pa.table(columns))
+    assert str(raised.value) == (
+        "no text column: none of text, content, raw_content, body; columns found: when (timestamp), "
+        "clock (time), price (decimal), vector (list), map (map), key (binary), n (uint16), "
+        "it's (string); pass text_field=\"it's\""
+    )
+    for name in ["plain", "it's", 'both \' and "', "tab\tand\nline", "back\\slash", "Größe"]:
+        with pytest.raises(arose.InputError) as raised:
+            arose.dedup(pa.table({"text": ["a"]}), text_field=name)
+        assert str(raised.value).startswith(f"text_field={name!r}: no such column")
 
 
 def test_settings_are_plain_json(tmp_path):

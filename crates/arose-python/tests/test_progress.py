@@ -52,3 +52,33 @@ def test_issue_30_a_function_is_told_every_stage_of_passages():
             raise RuntimeError("enough")
 
         arose.passages(TEXTS, progress=stop)
+
+
+def test_issue_30_rows_are_counted_while_they_are_loaded():
+    """Before a run reads anything, the rows of a stream have to come."""
+    import pyarrow as pa
+
+    texts = TEXTS * 20
+    for call in [arose.dedup, arose.passages]:
+        for data, n_expected in [(texts, 60_000), ((text for text in texts), None), (pa.array(texts), 60_000)]:
+            calls = []
+            call(data, progress=lambda *told: calls.append(told))
+            loaded = [(done, total) for stage, done, total in calls if stage == "load"]
+            assert loaded[-1] == (60_000, 60_000) and loaded[0][1] == n_expected
+            counts = [done for done, _ in loaded]
+            assert 0 < counts[0] < 60_000 and counts == sorted(counts)
+            assert "load" not in [stage for stage, *_ in calls[len(loaded) :]]
+
+    def stop(stage, done, total):
+        raise RuntimeError("enough")
+
+    taken = [0]
+
+    def endless():
+        while True:
+            taken[0] += 1
+            yield "a text"
+
+    with pytest.raises(RuntimeError, match="enough"):
+        arose.dedup(endless(), progress=stop)
+    assert taken[0] < 20_000

@@ -135,16 +135,16 @@ def test_issue_30_a_mask_belongs_to_the_caller():
 
 def test_issue_30_missing_columns_are_errors():
     frame = pandas.DataFrame({"review": ["good", "bad"], "stars": [5, 1]})
-    with pytest.raises(arose.InputError, match=r'review \(string\), stars.*pass text_field="review"'):
+    with pytest.raises(arose.InputError, match=r"review \(string\), stars.*pass text_field='review'"):
         arose.dedup(frame)
     assert len(arose.dedup(frame, text_field="review").documents) == 2
     good = pa.table({"text": ["one", "two"], "rank": ["high", "low"], "n": [1, 2]})
     for options, said in [
-        ({"text_field": "txet"}, 'text_field="txet": no such column.*text.*rank'),
-        ({"id_field": "key"}, 'id_field="key": no such column'),
-        ({"keep": "priority", "priority_field": "rnak"}, 'priority_field="rnak": no such column'),
-        ({"keep": "priority", "priority_field": "rank"}, 'priority_field="rank" has type string'),
-        ({"text_field": "n"}, 'column "n" of type int64, expected strings'),
+        ({"text_field": "txet"}, "text_field='txet': no such column.*text.*rank"),
+        ({"id_field": "key"}, "id_field='key': no such column"),
+        ({"keep": "priority", "priority_field": "rnak"}, "priority_field='rnak': no such column"),
+        ({"keep": "priority", "priority_field": "rank"}, "priority_field='rank' has type string"),
+        ({"text_field": "n"}, "column 'n' of type int64, expected strings"),
     ]:
         with pytest.raises(arose.InputError, match=said):
             arose.dedup(good, **options)
@@ -177,6 +177,42 @@ def test_issue_30_a_column_is_not_taken_for_the_output(tmp_path, monkeypatch):
             assert list(tmp_path.iterdir()) == []
     assert len(arose.dedup(data, "./review", text_field="review").documents) == 1
     assert (tmp_path / "review" / "summary.json").exists()
+
+
+def test_issue_30_a_column_without_any_value_is_one_of_missing_texts(tmp_path):
+    """pandas takes it for numbers, for instance where a part of a CSV file has no texts."""
+    for frame in [
+        pandas.DataFrame({"text": [numpy.nan, numpy.nan], "n": [1.5, numpy.nan]}),
+        pandas.DataFrame({"text": []}),
+    ]:
+        found = arose.dedup(frame)
+        assert found.mask.tolist() == [True] * len(frame) and found.summary["counts"]["read"] == 0
+        assert found.filter(frame).equals(frame)
+        assert arose.dedup(frame.rename(columns={"text": "x"}), text_field="x").mask.all()
+        arose.dedup(frame, tmp_path / f"out{len(frame)}")
+    with pytest.raises(arose.InputError, match="column 'text' of type float64, expected strings"):
+        arose.dedup(pandas.DataFrame({"text": [1.5, numpy.nan]}))
+
+
+def test_issue_30_texts_have_no_columns():
+    for data in [["a", "b"], iter(["a", "b"]), pa.array(["a", "b"]), numpy.array(["a", "b"])]:
+        for options in [
+            {"text_field": "review"},
+            {"id_field": "key"},
+            {"url_field": "link"},
+            {"keep": "priority", "priority_field": "n"},
+            {"keep": "newest", "time_field": "when"},
+        ]:
+            name = [name for name in options if name.endswith("field")][0]
+            with pytest.raises(arose.InputError, match=f"{name}='{options[name]}': texts have no columns"):
+                arose.dedup(data, **options)
+    assert len(arose.passages(pa.table({"review": TEXTS}), against=[ROSE], text_field="review").items) == 1
+
+
+def test_issue_30_what_is_no_data_is_named():
+    for data in [polars.col("text"), pandas.DataFrame({"text": ["a"]}).groupby("text"), 3, object()]:
+        with pytest.raises(TypeError, match=f"expected texts, a table or paths, got {type(data).__name__}"):
+            arose.dedup(data)
 
 
 def test_issue_30_a_misspelt_field_of_a_file_is_an_error(tmp_path):
@@ -267,7 +303,7 @@ def test_issue_30_ids_name_no_temporary_file(tmp_path):
     # What was kept has the same IDs when it goes in again.
     again = arose.dedup(kept.drop_columns(["key"]), name="u")
     assert [row["id"] for row in rows(again.documents)] == ["7", "t#1", "9"]
-    with pytest.raises(arose.InputError, match='id_field="tags" has type list'):
+    with pytest.raises(arose.InputError, match="id_field='tags' has type list"):
         arose.dedup(table, id_field="tags")
     # A column that is called as IDs are, and holds none.
     odd = pa.table({"id": [[1], [2]], "text": ["one", "two"]})
@@ -284,7 +320,7 @@ def test_issue_30_batches_that_differ_are_told(tmp_path):
 
     Changing.__module__ = "datasets.test"
     assert arose.dedup(Changing()).mask.tolist() == [True, True]
-    with pytest.raises(arose.InputError, match='column "n" has type int64 in one batch and string in another'):
+    with pytest.raises(arose.InputError, match="column 'n' has type int64 in one batch and string in another"):
         arose.dedup(Changing(), tmp_path / "out")
 
 
@@ -332,12 +368,12 @@ def test_issue_30_options_are_those_of_the_command():
     flags = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", words, re.MULTILINE))
     names = {"shingle": "w", "cjk-shingle": "cjk_w"}
     # What a program has by other means.
-    shown = {"dry-run", "json", "verbose", "help"}
+    shown = {"dry-run", "json", "verbose", "quiet", "color", "no-config", "help"}
     assert len(flags) > 30 and shown <= flags
     own = {names.get(flag, flag.replace("-", "_")) for flag in flags - shown}
     parameters = set(inspect.signature(arose.dedup).parameters)
     assert own <= parameters, own - parameters
-    assert parameters - own == {"data", "texts", "files", "name", "progress"}
+    assert parameters - own == {"data", "texts", "files", "name"}
     # The command on Spark has the same flags, and those of its own.
     actions = arose.spark.arguments()._actions
     there = {flag.removeprefix("--") for a in actions for flag in a.option_strings if flag.startswith("--")}
@@ -430,6 +466,11 @@ def test_results_speak(tmp_path):
     shown = found.clusters._repr_html_()
     assert "arose.Table of 1 row: cluster, kept_id" in shown and "<td>[0, 2, 4]</td>" in shown
     assert found.documents["kept"].to_pylist() == KEPT
+    for ask in [lambda: found.documents[0], lambda: list(found.documents)]:
+        with pytest.raises(TypeError, match="expected the name of a column, got int; for rows, use to_pandas"):
+            ask()
+    with pytest.raises(TypeError, match="expected an Arrow table or stream, got list; call filter"):
+        found.filter_arrow(TEXTS)
     with pytest.raises(KeyError, match="no column .*kpet.*; columns: row, id"):
         found.documents["kpet"]
     again = pickle.loads(pickle.dumps(found))
@@ -467,6 +508,10 @@ def test_an_index_in_batches(tmp_path):
             arose.Index.open(tmp_path / "seen")
         with pytest.raises(ValueError, match="1 names for 2 texts"):
             index.add(["a"], ["b", "c"])
+        with pytest.raises(TypeError, match="names: item 0 is int, expected str"):
+            index.add([1], ["b"])
+        with pytest.raises(TypeError, match="texts: item 0 is int, expected str"):
+            index.query_many([1])
         assert repr(index) == "<arose.Index: 300 documents>"
         for call in [lambda: index.query(5), lambda: index.insert("a", 5), lambda: index.query_or_insert("a", 5)]:
             with pytest.raises(TypeError, match="text is int, expected str"):

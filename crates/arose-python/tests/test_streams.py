@@ -205,6 +205,46 @@ def test_issue_30_an_index_takes_arrays_and_iterators(tmp_path):
         assert list(reader) == names
 
 
+def test_issue_30_an_index_takes_hosts_in_batches(tmp_path):
+    """The policy site asks whether two pages are of one site, so batches need their hosts."""
+    words = [f"word{i}" for i in range(400)]
+    # Enough in common for one site, too little for two.
+    page, other = " ".join(words), " ".join(words[:395] + [f"other{i}" for i in range(395, 400)])
+    for site, rule in [("same", "site-same"), ("different", None)]:
+        assert arose.compare(page, other, policy="site", site=site).rule == rule
+    with arose.Index.create(tmp_path / "one", policy="site") as one, arose.Index.create(
+        tmp_path / "many", policy="site"
+    ) as many:
+        for name, host in [("a", "a.org"), ("b", "b.org"), ("c", None)]:
+            one.insert(name, page, host=host)
+        many.add(["a", "b", "c"], [page] * 3, hosts=["a.org", "b.org", None])
+        assert [match.name for match in one.query(other, host="a.org")] == ["a"]
+        for hosts in [["a.org", "b.org", None], iter(["a.org", "b.org", None]), pa.array(["a.org", "b.org", None])]:
+            found = many.query_many([other] * 3, hosts=hosts)
+            assert [[match.name for match in matches] for matches in found] == [
+                [match.name for match in one.query(other, host=host)] for host in ["a.org", "b.org", None]
+            ]
+        assert [match.name for match in found[0]] == ["a"]
+        many.add(pa.array(["d"]), [page], hosts=["d.org"])
+        assert [match.name for match in many.query_many([other], hosts=["www.d.org"])[0]] == ["d"]
+        for wrong in [["a.org"], iter(["a.org"]), pa.array(["a.org"])]:
+            with pytest.raises(ValueError, match="texts|hosts"):
+                many.add(["x", "y"], ["x", "y"], hosts=wrong)
+            with pytest.raises(ValueError, match="texts|hosts"):
+                many.query_many(["x", "y"], hosts=wrong)
+        assert len(many) == 4
+
+
+def test_issue_30_a_sketcher_goes_to_other_processes():
+    import pickle
+
+    for sketcher in [arose.Sketcher(w=3, samples=16, seed=5), arose.Sketcher("combined", cjk_w=4)]:
+        copy = pickle.loads(pickle.dumps(sketcher))
+        assert rows(copy.sketch(TEXTS[:20])) == rows(sketcher.sketch(TEXTS[:20]))
+        assert repr(copy) == repr(sketcher)
+    assert repr(arose.Sketcher(w=3)) == "arose.Sketcher(policy='jaccard', w=3, seed=1)"
+
+
 def test_issue_30_search_is_that_of_the_command(pages, tmp_path, capfd):
     import subprocess
     import sys

@@ -32,7 +32,7 @@ class TestCompare:
         found = arose.compare(
             "Once upon a midnight dreary, while I pondered", "Once upon a time, while I pondered", w=3
         )
-        assert found.resemblance == 2 / 9
+        assert found.jaccard == 2 / 9
         assert found.containment == (1 / 3, 2 / 5)
         assert found.n_tokens == (8, 7)
         assert not found.is_duplicate
@@ -56,7 +56,7 @@ class TestCompare:
 
     def test_empty_texts_have_no_measures(self):
         found = arose.compare("", "")
-        assert found.resemblance is None and found.c_sim is None and found.rule is None
+        assert found.jaccard is None and found.c_sim is None and found.rule is None
 
 
 class TestExtract:
@@ -160,7 +160,7 @@ class TestSketcher:
 
     def test_estimates_are_near_the_truth(self):
         a, b = text(3, 500), text(3, 400) + " " + text(5, 100)
-        truth = arose.compare(a, b, w=5).resemblance
+        truth = arose.compare(a, b, w=5).jaccard
         sketcher = arose.Sketcher(samples=1024)
         one, other = (row["samples"] for row in rows(sketcher.sketch([a, b])))
         # Four standard errors at 1024 samples.
@@ -356,7 +356,9 @@ class TestIndex:
 
 def test_the_examples_in_the_documentation():
     n_examples = 0
-    for module in [arose, arose._result, arose._passages, arose._search]:
+    for module in [
+        arose, arose._index, arose._passages, arose._result, arose._search, arose._sketch
+    ]:
         found = doctest.testmod(module, extraglobs={"arose": arose})
         assert found.failed == 0
         n_examples += found.attempted

@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from . import _arose, _inputs, _progress, _settings
+from ._index import Index
 from ._passages import Passages, passages
 from ._progress import Callback as ProgressCallback
 from ._result import Deduplicated, Difference
 from ._search import SearchResults, crawl_statistics, crawl_status, search
-from ._settings import checked, names, table_name
+from ._settings import Keep, Mode, Policy, Verify, checked, names, table_name
 from ._settings import reading as _reading
+from ._sketch import Sketcher
 from ._arose import (
     AroseError,
     Comparison,
@@ -67,21 +69,6 @@ __all__ = [
     "search",
 ]
 
-Policy = Literal[
-    "exact",
-    "jaccard",
-    "content",
-    "b",
-    "c",
-    "combined",
-    "site",
-    "site-union",
-    "contained",
-    "url",
-]
-Mode = Literal["henzinger", "visible", "content", "plain"]
-Verify = Literal["text", "sketch", "none"]
-Keep = Literal["first", "longest", "newest", "copies", "priority"]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
@@ -102,7 +89,7 @@ def compare(
 
     >>> draft = "Once upon a midnight dreary, while I pondered"
     >>> both = arose.compare(draft, "Once upon a time, while I pondered", w=3)
-    >>> both.n_common, round(both.resemblance, 4)
+    >>> both.n_common, round(both.jaccard, 4)
     (2, 0.2222)
     >>> both.is_duplicate
     False
@@ -118,8 +105,8 @@ def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Pag
     """Take text, title and links out of a web page.
 
     The mode is `content` (the main content), `henzinger` (all text with the addresses of links,
-    for duplicate detection), `visible` (all text) or `plain` (the source as it is). With `url`, where the page came
-    from, links become absolute.
+    for duplicate detection), `visible` (all text) or `plain` (the source as it is). With `url`,
+    where the page came from, links become absolute.
 
     >>> page = arose.extract("<title>T</title><p>ro<b>se</b> &amp; more", "henzinger")
     >>> page.title, page.text
@@ -185,224 +172,6 @@ def read(
     except BaseException:
         _inputs.remove(work)
         raise
-
-
-class Sketcher:
-    """Sketches that a policy compares.
-
-    For jaccard a sketch is a list of `samples` minima (128 if not given) of shingles of `w` tokens;
-    for b it is six super-shingles, for c a simhash of 384 bits, for combined and site both. Only
-    sketches with the same settings can be compared.
-
-    >>> sketcher = arose.Sketcher("jaccard", samples=128)
-    >>> table = sketcher.sketch(["a rose is a rose is a rose", ""])
-    >>> table.column_names
-    ['n_tokens', 'digest', 'samples']
-    """
-
-    def __init__(
-        self,
-        policy: Policy = "jaccard",
-        *,
-        w: int | None = None,
-        cjk_w: int | None = None,
-        samples: int | None = None,
-        seed: int = 1,
-        threads: int | None = None,
-    ) -> None:
-        options = {
-            "policy": policy,
-            "w": w,
-            "cjk_w": cjk_w,
-            "samples": samples,
-            "seed": seed,
-            "threads": threads,
-        }
-        self._native = _arose.Sketcher(json.dumps(checked(options)))
-        self._n_samples = 128 if samples is None else int(samples)
-
-    def sketch(self, texts: Any) -> Table:
-        """Sketch texts: a list of strings, or a string array of pyarrow, polars, pandas or any
-        other library that speaks Arrow.
-
-        The result has a row per text: n_tokens, digest (equal for exact duplicates), and
-        samples, features or simhash, which are null for texts without tokens.
-
-        >>> import pyarrow
-        >>> texts = pyarrow.array(["one two three four five six", None])
-        >>> table = arose.Sketcher("combined", w=3).sketch(texts).to_pyarrow()
-        >>> table["n_tokens"].to_pylist(), table["simhash"].null_count
-        ([6, 0], 1)
-        """
-        return self._native.sketch(texts)
-
-    def stream(self, texts: Any, *, text_field: str | Sequence[str] = ()) -> SketchReader:
-        """Sketch texts while they come, in batches: the input need not fit into memory.
-
-        Takes an Arrow stream, of strings or of tables with a column of text (`text_field`, `text`
-        by default), or any iterable of strings. The result has the columns of `sketch`; it is an
-        iterator of tables and an Arrow stream itself.
-
-        >>> documents = arose.read("examples/pages.jsonl")
-        >>> sum(len(table) for table in arose.Sketcher().stream(documents))
-        300
-        """
-        if isinstance(texts, (str, bytes)):
-            raise TypeError("texts is a single string; put it into a list")
-        fields = names("text_field", text_field) or _arose.usual_names()["text"]
-        return self._native.stream(_inputs.stream(texts, fields), fields)
-
-    def estimate(self, a: Sequence[int], b: Sequence[int]) -> float | None:
-        """Estimate the similarity of two texts from their samples; None if either has none.
-
-        >>> sketcher = arose.Sketcher(w=2)
-        >>> texts = ["one two three four five", "one two three four six"]
-        >>> a, b = sketcher.sketch(texts).to_pyarrow()["samples"].to_pylist()
-        >>> 0.4 < sketcher.estimate(a, b) < 0.8  # the truth is 3 / 5
-        True
-        """
-        return self._native.estimate(
-            _settings.samples("a", a, self._n_samples), _settings.samples("b", b, self._n_samples)
-        )
-
-
-class Index:
-    """A folder of sketches that says whether a document, or one much like it, was seen before.
-
-    What was inserted survives the end of the process, after `commit` also that of the machine. One
-    process writes at a time. `host` is where a page came from, which the policies content and site
-    look at.
-
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> page = "Once upon a midnight dreary, while I pondered, weak and weary, over many a quaint"
-    >>> with arose.Index.create(folder + "/seen") as index:
-    ...     index.insert("the raven", page)
-    >>> with arose.Index.open(folder + "/seen") as index:
-    ...     [found.name for found in index.query(page.replace(" ", "  "))]
-    ['the raven']
-    """
-
-    def __init__(self, native: _arose.Index) -> None:
-        self._native = native
-
-    @classmethod
-    def create(
-        cls,
-        folder: str | os.PathLike[str],
-        *,
-        policy: Policy = "jaccard",
-        threshold: float | None = None,
-        remove: Literal["same", "content"] | None = None,
-        w: int | None = None,
-        cjk_w: int | None = None,
-        recall: float | None = None,
-        short: Literal["exact", "any"] = "exact",
-        site: Literal["registrable", "henzinger"] | None = None,
-        seed: int = 1,
-    ) -> Index:
-        """Create an empty index in a folder that is empty or not yet there.
-
-        Options and defaults are those of `dedup`.
-        """
-        options = {
-            "policy": policy,
-            "threshold": threshold,
-            "remove": remove,
-            "w": w,
-            "cjk_w": cjk_w,
-            "recall": recall,
-            "short": short,
-            "site": site,
-            "seed": seed,
-        }
-        return cls(_arose.Index.create(os.fspath(folder), json.dumps(checked(options))))
-
-    @classmethod
-    def open(cls, folder: str | os.PathLike[str], *, read_only: bool = False) -> Index:
-        """Open an index; with `read_only` beside whoever writes, as it is now."""
-        return cls(_arose.Index.open(os.fspath(folder), read_only))
-
-    def add(self, names: Iterable[Any], texts: Iterable[Any]) -> None:
-        """Add many documents, sketched on all cores: lists, iterators or string arrays.
-
-        Iterators are consumed in batches. If a name is in the index already, the batches before it
-        stay and an error is raised.
-
-        >>> import tempfile
-        >>> with arose.Index.create(tempfile.mkdtemp() + "/seen") as index:
-        ...     index.add(["a", "b"], ["a rose is a rose", "a tulip is a tulip"])
-        ...     [[found.name for found in matches] for matches in index.query_many(["a rose is a rose"])]
-        [['a']]
-        """
-        lengths = [len(data) for data in (names, texts) if isinstance(data, Sized)]
-        if len(set(lengths)) > 1:
-            raise ValueError(f"{lengths[0]} names for {lengths[1]} texts")
-        if _inputs.is_arrow(names) or _inputs.is_arrow(texts):
-            self._native.add(names, texts)
-            return
-        for some_names, some_texts in _inputs.pairs(names, texts):
-            self._native.add(some_names, some_texts)
-
-    def query_many(self, texts: Iterable[Any]) -> list[list[Match]]:
-        """Return the duplicates of each text of a list, iterator or string array."""
-        found: list[list[Match]] = []
-        for batch in _inputs.batches(texts):
-            found += self._native.query_many(batch)
-        return found
-
-    def insert(self, name: str, text: str, *, host: str | None = None) -> None:
-        """Add a document under a name."""
-        self._native.insert(*_named(name, text), _settings.text("host", host))
-
-    def query(self, text: str, *, host: str | None = None) -> list[Match]:
-        """Return the documents that are duplicates, in the order in which they came."""
-        text = _settings.string("text", text)
-        return self._native.query(text, _settings.text("host", host))
-
-    def query_or_insert(self, name: str, text: str, *, host: str | None = None) -> list[Match]:
-        """Return the duplicates; if there are none, insert the document."""
-        host = _settings.text("host", host)
-        return self._native.query_or_insert(*_named(name, text), host)
-
-    def remove(self, name: str) -> bool:
-        """Remove a document and return whether it was there."""
-        return self._native.remove(_settings.string("name", name))
-
-    def commit(self) -> None:
-        """Wait until all that was done is on disk."""
-        self._native.commit()
-
-    def close(self) -> None:
-        """Commit and close the index."""
-        self._native.close()
-
-    def __len__(self) -> int:
-        return len(self._native)
-
-    def __repr__(self) -> str:
-        try:
-            n = len(self)
-        except AroseError:
-            return "<arose.Index: closed>"
-        return f"<arose.Index: {n:,} document{'' if n == 1 else 's'}>"
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of all documents, in the order in which they came."""
-        row: int | None = 0
-        while row is not None:
-            found, row = self._native.names(row)
-            yield from found
-
-    def __enter__(self) -> Index:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _named(name: Any, text: Any) -> tuple[str, str]:
-    return _settings.string("name", name), _settings.string("text", text)
 
 
 def dedup(
@@ -530,6 +299,8 @@ def dedup(
     _inputs.refuse_column(data if texts is None else texts, output)
     called = table_name(name)
     options["tables_only"] = output is None
+    if policy == "url" and exact == "bytes":
+        raise SettingError("exact='bytes' cannot be combined with policy='url'; remove it")
     _arose.check(json.dumps(options))
     callback = _progress.callback_of(progress)
     work = Path(tempfile.mkdtemp(prefix="arose-"))
@@ -544,6 +315,7 @@ def dedup(
                 called,
                 {**options, **options["reading"]},
                 has_all=output is not None,
+                progress=callback,
             )
             if update_index and name is None and not rows.has_ids:
                 raise SettingError(

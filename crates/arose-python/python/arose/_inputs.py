@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from . import _arose
 from ._arose import InputError
+from ._progress import Callback
 
 #: Texts that are taken from an iterable at once.
 BATCH = 8192
@@ -138,11 +139,13 @@ def write(
     *,
     has_all: bool,
     called: dict[str, str] | None = None,
+    progress: Callback | None = None,
 ) -> Rows:
     """Write rows of any kind to a file.
 
     `fields` has the names of columns that the caller has passed, by parameter. With `called`, the
-    columns of text and ID get these names, and named columns need not be there.
+    columns of text and ID get these names, and named columns need not be there. `progress` is
+    called with the stage `load`, the rows so far and the rows in all.
     """
     texts, ids, urls = ([*fields.get(f"{kind}_field", ())] for kind in ("text", "id", "url"))
     singles = [fields.get("priority_field"), fields.get("time_field")]
@@ -157,9 +160,12 @@ def write(
         "called": called,
     }
     given = [*texts, *ids, *urls, *(field for field in singles if field)]
-    target = _arose.Spill(file, json.dumps(wanted))
+    n_expected = length_of(rows)
+    target = _arose.Spill(file, json.dumps(wanted), progress, n_expected)
     spill(target, rows, Wanted(given, bool(texts), has_all))
     n_rows, columns, has_ids = target.finish()
+    if progress is not None:
+        progress("load", n_rows, n_rows)
     return Rows(file, name, n_rows, json.loads(columns), has_ids)
 
 
@@ -209,13 +215,15 @@ def batches(data: Any) -> Iterator[Any]:
     yield from _bounded(_items(data))
 
 
-def pairs(names: Any, texts: Any) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Names and texts of two iterables in lists, of which the last may differ in length."""
+def columns(*columns: Any, text_at: int) -> Iterator[list[list[Any]]]:
+    """Items of several iterables in lists, of which the last may differ in length.
+
+    `text_at` is the number of the column with the texts.
+    """
     end = object()
-    both = itertools.zip_longest(_items(names), _items(texts), fillvalue=end)
-    for batch in _bounded(both, operator.itemgetter(1)):
-        first, second = zip(*batch)
-        yield [name for name in first if name is not end], [text for text in second if text is not end]
+    rows = itertools.zip_longest(*map(_items, columns), fillvalue=end)
+    for batch in _bounded(rows, operator.itemgetter(text_at)):
+        yield [[item for item in column if item is not end] for column in zip(*batch)]
 
 
 def _items(data: Any) -> Iterator[Any]:
@@ -300,9 +308,11 @@ def spill(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
 
 def _spill_pandas(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
     if not hasattr(data, "columns"):
-        # A Series, an Index or an array.
         import pandas
 
+        texts = (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)
+        if not isinstance(data, texts):
+            raise _unexpected(data)
         data = pandas.Series(data).to_frame("text")
         wanted = TEXT
     data = data[wanted.of(data.columns)]
@@ -316,7 +326,20 @@ def _spill_pandas(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
         table = pyarrow.Table.from_pandas(data, preserve_index=False)
     except (ValueError, pyarrow.ArrowTypeError) as error:
         raise InputError(_mixed(data) or f"pandas cannot convert a column: {error}") from error
-    target.push(table)
+    target.push(_without_missing(table, wanted))
+
+
+def _without_missing(table: Any, wanted: Wanted) -> Any:
+    """The same, where columns of no value at all, which pandas takes for numbers, may be texts."""
+    import pyarrow
+
+    texts = {*wanted.given, *_arose.usual_names()["text"]}
+    for number, name in enumerate(table.column_names):
+        column = table.column(number)
+        is_missing = column.null_count == len(column) and pyarrow.types.is_floating(column.type)
+        if name in texts and is_missing:
+            table = table.set_column(number, name, pyarrow.nulls(len(column)))
+    return table
 
 
 def _mixed(data: Any) -> str | None:
@@ -337,6 +360,8 @@ def _mixed(data: Any) -> str | None:
 def _spill_polars(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
     import polars
 
+    if not isinstance(data, (polars.Series, polars.DataFrame, polars.LazyFrame)):
+        raise _unexpected(data)
     if isinstance(data, polars.Series):
         data = data.to_frame("text")
         wanted = TEXT
@@ -390,11 +415,13 @@ def _spill_texts(target: _arose.Spill, data: Any) -> None:
     try:
         items = iter(data)
     except TypeError:
-        raise TypeError(
-            f"expected texts, a table or paths, got {type(data).__name__}"
-        ) from None
+        raise _unexpected(data) from None
     for batch in _bounded(items):
         target.push_texts(batch)
+
+
+def _unexpected(data: Any) -> TypeError:
+    return TypeError(f"expected texts, a table or paths, got {type(data).__name__}")
 
 
 def kept_of(data: Any, mask: Any) -> Any:
@@ -426,9 +453,13 @@ def kept_of(data: Any, mask: Any) -> Any:
 def length_of(data: Any) -> int | None:
     """The number of rows, where that can be told without reading them."""
     for name in ("height", "num_rows"):
-        if hasattr(data, name):
-            return int(getattr(data, name))
-    return len(data) if hasattr(data, "__len__") else None
+        number = getattr(data, name, None)
+        if isinstance(number, int):
+            return number
+    try:
+        return len(data)
+    except TypeError:
+        return None
 
 
 def _numpy(mask: Any) -> Any:

@@ -250,7 +250,9 @@ def _run(
     try:
         if paths is None:
             file = work / "rows.parquet"
-            rows = _inputs.write(data, file, name, reading, has_all=output is not None)
+            rows = _inputs.write(
+                data, file, name, reading, has_all=output is not None, progress=callback
+            )
             _refuse_pages(rows, options["remove"])
             reading["columns"] = rows.columns
         if against is not None:

@@ -130,6 +130,9 @@ class Deduplicated:
         [5]
         """
         self._check_rows("filter_arrow")
+        if not _inputs.is_arrow(data):
+            kind = type(data).__name__
+            raise TypeError(f"expected an Arrow table or stream, got {kind}; call filter")
         return _arose.filter(self.documents, data)
 
     def _check_rows(self, name: str) -> None:

@@ -45,7 +45,7 @@ class SearchResults:
 
 
 def search(
-    folder: str | os.PathLike[str],
+    directory: str | os.PathLike[str],
     query: str,
     *,
     limit: int = 10,
@@ -74,6 +74,7 @@ def search(
     >>> [hit["id"] for hit in arose.search(out, "ferobe tuke", limit=1)]
     ['p0']
     """
+    path = _settings.directory("directory", directory)
     query = _settings.string("query", query)
     options = _settings.checked(
         {
@@ -90,7 +91,7 @@ def search(
     callback = _progress.callback_of(progress)
     try:
         n_documents, n_results, next, hits = _arose.search(
-            os.fspath(folder), query, json.dumps(options), callback
+            path, query, json.dumps(options), callback
         )
     finally:
         _progress.close(callback)
@@ -104,24 +105,24 @@ def _level(collapse: object) -> object:
     return collapse
 
 
-def crawl_status(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def crawl_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the state and counters of a crawl: what `arose crawl status --json` prints.
 
     The state is `running`, `interrupted` or `stopped in good order`. A crawl may run meanwhile.
     """
-    status: dict[str, Any] = json.loads(_arose.crawl_status(os.fspath(folder)))
+    status: dict[str, Any] = json.loads(_arose.crawl_status(_settings.directory("directory", directory)))
     return status
 
 
-def crawl_statistics(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def crawl_statistics(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Return the course of a crawl: a dict for each line of its `statistics.jsonl`.
 
-    `pandas.DataFrame(arose.crawl_statistics(folder))` makes a table of it.
+    `pandas.DataFrame(arose.crawl_statistics(directory))` makes a table of it.
     """
-    path = Path(folder) / "statistics.jsonl"
+    path = Path(_settings.directory("directory", directory)) / "statistics.jsonl"
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except FileNotFoundError:
-        raise InputError(f"no statistics of a crawl in `{os.fspath(folder)}`") from None
+        raise InputError(f"no statistics of a crawl in `{os.fspath(directory)}`") from None
     # A crawl may be writing the last line.
     return [json.loads(line) for line in lines if line.endswith(b"\n")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ._arose import SettingError
 
-POLICIES = (
+Policy = Literal[
     "exact",
     "jaccard",
     "content",
@@ -20,14 +20,18 @@ POLICIES = (
     "site-union",
     "contained",
     "url",
-)
+]
+Mode = Literal["henzinger", "visible", "content", "plain"]
+Verify = Literal["text", "sketch", "none"]
+Keep = Literal["first", "longest", "newest", "copies", "priority"]
+POLICIES: tuple[str, ...] = get_args(Policy)
 CHOICES: dict[str, tuple[str, ...]] = {
     "policy": POLICIES,
     "site_counts": ("exact", "sampled"),
     "dropped": ("remove", "revisit"),
-    "mode": ("henzinger", "visible", "content", "plain"),
-    "verify": ("text", "sketch", "none"),
-    "keep": ("first", "longest", "newest", "copies", "priority"),
+    "mode": get_args(Mode),
+    "verify": get_args(Verify),
+    "keep": get_args(Keep),
     "exact": ("text", "bytes"),
     "short": ("exact", "any"),
     "site": ("registrable", "henzinger"),
@@ -69,7 +73,15 @@ WHOLE = {
 #: Those that are sizes.
 BYTES = ("memory", "max_file_size")
 #: Of some of them, the largest value.
-MOST = {"samples": 65535, "min": 65536, "span": 65536, "min_unit": 2**32 - 1, "min_left": 2**32 - 1}
+MOST = {
+    "samples": 65535,
+    # More than any machine has cores, and fewer than would stop it.
+    "threads": 1024,
+    "min": 65536,
+    "span": 65536,
+    "min_unit": 2**32 - 1,
+    "min_left": 2**32 - 1,
+}
 #: Parameters that are numbers above 0, up to 1.
 SHARES = ("threshold", "recall")
 FLAGS = (
@@ -84,6 +96,7 @@ FLAGS = (
     "whole_first",
     "kept",
     "rebuild",
+    "read_only",
 )
 #: Parameters that cannot be left out.
 NEEDED = ("policy", "verify", "keep", "exact", "short", "cap", "pairs", "seed", "mode", "dropped", "unit", "collapse")
@@ -198,6 +211,14 @@ def path(parameter: str, value: Any) -> str | None:
         found = None
     if not isinstance(found, str):
         raise SettingError(f"{parameter}={value!r}, expected a path")
+    return found
+
+
+def directory(parameter: str, value: Any) -> str:
+    """A path, which must be there."""
+    found = path(parameter, value)
+    if found is None:
+        raise SettingError(f"{parameter}=None, expected a path")
     return found
 
 
