@@ -47,6 +47,7 @@ mod server;
 mod spam;
 mod trap;
 pub mod truth;
+mod variants;
 mod web;
 
 pub use config::{Config, Folder, Kind, LogTo, PageCount};
@@ -59,4 +60,5 @@ pub use reply::{Reply, Wire};
 pub use robots::{Robots, Verdict};
 pub use server::Server;
 pub use trap::Redirect;
+pub use variants::{Flavour, Selection};
 pub use web::{Moment, Name, Request, Target, Web};
