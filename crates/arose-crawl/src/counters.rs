@@ -86,11 +86,19 @@ pub enum Counter {
     Signals,
     /// Announcements whose dates cannot be true.
     ImplausibleSignals,
+    /// URLs deferred because a rule says that another one has their page.
+    DeferredUrls,
+    /// Of these: queued again, because the rule was wrong or somebody wants them.
+    RecalledUrls,
+    /// URLs asked for to learn rules.
+    Probes,
+    /// URLs that a rule covers and that are fetched all the same, to check the rule.
+    Audits,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 41] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -128,6 +136,10 @@ impl Counter {
         Self::UntrustedHosts,
         Self::Signals,
         Self::ImplausibleSignals,
+        Self::DeferredUrls,
+        Self::RecalledUrls,
+        Self::Probes,
+        Self::Audits,
     ];
 
     /// A name for machines.
@@ -171,6 +183,10 @@ impl Counter {
             Self::UntrustedHosts => "untrusted_hosts",
             Self::Signals => "signals",
             Self::ImplausibleSignals => "implausible_signals",
+            Self::DeferredUrls => "deferred_urls",
+            Self::RecalledUrls => "recalled_urls",
+            Self::Probes => "probes",
+            Self::Audits => "audits",
         }
     }
 }

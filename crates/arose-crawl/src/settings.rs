@@ -5,6 +5,7 @@
 //! unnoticed.
 
 mod recrawl;
+mod rules;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use recrawl::Recrawl;
+pub use rules::Rules;
 
 use crate::guard;
 use crate::scope::Roots;
@@ -41,6 +43,8 @@ pub struct Settings {
     pub network: Network,
     /// What becomes of duplicates.
     pub duplicates: Duplicates,
+    /// How URL rules are learned.
+    pub rules: Rules,
     /// Which pages are rejected for their quality.
     pub quality: Quality,
     /// How much of the crawl a site may take.
@@ -600,7 +604,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 69);
+        assert_eq!(active.count(), 80);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 mod background;
 mod believed;
+mod dust;
 mod files;
 mod links;
 mod listing;
@@ -28,6 +29,7 @@ mod report;
 mod response;
 mod restore;
 mod robots;
+mod rule_orders;
 mod run;
 mod sitemaps;
 mod slots;
@@ -54,6 +56,10 @@ pub use repair::{Repaired, repair};
 pub use live::{is_paused, pause, reload, resume};
 
 pub use believed::Freshness;
+
+pub use dust::UrlRule;
+
+pub use rule_orders::{order_rules, url_rules};
 
 pub use listing::{PageInfo, Plan, page_state, pages, plan};
 
@@ -88,6 +94,7 @@ use crate::turns::Turns;
 use crate::url::NormalUrl;
 use crate::workers::Workers;
 use background::Background;
+use dust::Dust;
 use files::GivenUp;
 use outage::Outage;
 use recrawl::Recrawl;
@@ -273,6 +280,12 @@ pub struct Snapshot {
     pub next: Vec<Standing>,
     /// What is believed of pages; none if they are not visited again.
     pub freshness: Option<Freshness>,
+    /// URLs that rules defer.
+    pub n_deferred: u64,
+    /// Rules that do so.
+    pub n_active_rules: u64,
+    /// The URL rules that matter most.
+    pub url_rules: Vec<UrlRule>,
 }
 
 /// How a crawl ended.
@@ -288,6 +301,8 @@ pub struct Summary {
     pub n_lost: u64,
     /// Of these: put aside, because their directories gave nothing new.
     pub n_aside: u64,
+    /// URLs that rules defer, beside those that wait.
+    pub n_deferred: u64,
     /// Hosts where URLs wait because their site, or the host itself, has had all its pages.
     pub n_full_hosts: u64,
     /// Seeds of this run that cannot be crawled, the first few.
@@ -439,6 +454,7 @@ pub struct Crawl {
     outage: Outage,
     n_fetched: u64,
     recrawl: Recrawl,
+    dust: Dust,
     /// Pages that somebody asked for and that are looked for.
     ordered: Option<refresh::Ordered>,
     n_known_seeds: u64,
@@ -473,6 +489,8 @@ struct Pending {
     gift: Gift,
     /// Whether the page was fetched before that it was found on.
     is_again: bool,
+    /// What URL rules have to do with it.
+    mark: Option<Box<dust::Mark>>,
 }
 
 impl Pending {

@@ -43,6 +43,7 @@ impl Crawl {
                     is_last: false,
                     gift: Gift::NONE,
                     is_again: false,
+                    mark: None,
                 };
                 match self.refusal(&pending) {
                     Some(refusal) => self.counters.refuse(refusal),

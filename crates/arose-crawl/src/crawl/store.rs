@@ -121,6 +121,7 @@ impl Crawl {
             &restored.frontier,
             &restored.qualities,
         )?;
+        let dust = Dust::restore(&settings, restored.url_rules, restored.deferred)?;
         let shared = Arc::new(Shared::new(settings, contents)?);
         let settings = &shared.settings;
         let is_synced = journal.is_synced();
@@ -134,7 +135,7 @@ impl Crawl {
             standing: restored.standing,
             shared: Arc::clone(&shared),
             n_urls: restored.n_urls,
-            n_queued: restored.frontier.n_queued,
+            n_queued: restored.frontier.n_queued + dust.deferred.n(),
             rewriting: Rewriting::default(),
             log: Log::open(folder)?,
             table,
@@ -178,6 +179,7 @@ impl Crawl {
             outage: Outage::default(),
             n_fetched: 0,
             recrawl,
+            dust,
             ordered: None,
             n_known_seeds: 0,
             committed: Duration::ZERO,
@@ -192,6 +194,7 @@ impl Crawl {
         }
         crawl.recall_waiting()?;
         crawl.withdraw(&restored.withdrawn)?;
+        crawl.recall_if_off()?;
         // What only the system had of the last run should not have to be looked at again.
         if !is_synced {
             crawl.background.send(Command::Sync)?;
@@ -233,6 +236,7 @@ impl Crawl {
         for event in self.frontier.take_changes() {
             self.journal.push(event);
         }
+        self.note_url_rules();
         if self.journal.pending() == 0 {
             return Ok(());
         }
@@ -248,7 +252,7 @@ impl Crawl {
             visited: std::mem::take(&mut self.recrawl.visited),
             counters: self.counters.to_text(),
             n_new: self.n_new,
-            n_queued: self.frontier.n_queued,
+            n_queued: self.frontier.n_queued + self.dust.deferred.n(),
             date: (self.seams.clock)().as_secs(),
         };
         self.background.send(Command::Commit(Box::new(commit)))
