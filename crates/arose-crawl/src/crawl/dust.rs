@@ -44,6 +44,8 @@ const N_SHOWN: usize = 20;
 pub(super) enum Mark {
     /// A rule covers it, and its canonical form is known or asked for beside it.
     Covered(Canonical),
+    /// The same, and it was found on a page that was fetched to learn.
+    CoveredTwice(Canonical),
     /// It is the canonical form of a URL whose turn it was.
     Instead {
         host: HostId,
@@ -230,7 +232,13 @@ impl Crawl {
             false => None,
         };
         if canonical.is_known || stand_in.is_some() {
-            pending.mark = Some(Box::new(Mark::Covered(canonical)));
+            // Copies of pages with a hundred links would have more of them audited, for ever.
+            let learner = self.dust.learner.as_ref();
+            let is_copy = learner.is_some_and(|learner| learner.is_wanted(&pending.found_on));
+            pending.mark = Some(Box::new(match is_copy {
+                true => Mark::CoveredTwice(canonical),
+                false => Mark::Covered(canonical),
+            }));
         }
         let stand_in = stand_in.map(|found| Pending {
             found,
@@ -292,10 +300,13 @@ impl Crawl {
 
     /// Whether a URL that is new is deferred at once.
     pub(super) fn defers(&mut self, pending: &Pending) -> bool {
-        let Some(Mark::Covered(canonical)) = pending.mark.as_deref() else {
-            return false;
-        };
-        self.is_deferred(&pending.found.url, canonical, 0)
+        match pending.mark.as_deref() {
+            Some(Mark::Covered(canonical)) => self.is_deferred(&pending.found.url, canonical, 0),
+            Some(Mark::CoveredTwice(canonical)) => {
+                self.is_deferred(&pending.found.url, canonical, RECALLED)
+            }
+            _ => false,
+        }
     }
 
     /// Counts a URL that a rule covers; whether it is to be deferred.
@@ -410,7 +421,7 @@ impl Crawl {
             Some(Mark::Wanted) if membership == Membership::Known => {
                 self.recall_one(pending.found.fingerprint);
             }
-            Some(Mark::Wanted | Mark::Covered(_)) | None => {}
+            Some(Mark::Wanted | Mark::Covered(_) | Mark::CoveredTwice(_)) | None => {}
         }
     }
 

@@ -392,7 +392,8 @@ fn documentation_with_sessions_loses_nothing() {
     let [(paths, n), (with_sessions, n_with_sessions)] = found;
     let lost: Vec<&String> = paths.difference(&with_sessions).collect();
     assert_eq!(lost, [""; 0]);
-    assert!(10 * n_with_sessions <= 16 * n, "{n_with_sessions} for {n}");
+    // Many templates of few pages with many links each: probes and audits are most of it.
+    assert!(n_with_sessions <= 12 * n, "{n_with_sessions} for {n}");
 }
 
 const FOLDER: &str = "AROSE_RULES_FOLDER";
