@@ -100,11 +100,19 @@ pub enum Counter {
     ScorerFailures,
     /// Pages whose links are not followed because they do not fit the topic.
     OffTopic,
+    /// URLs deferred because a rule says that another one has their page.
+    DeferredUrls,
+    /// Of these: queued again, because the rule was wrong or somebody wants them.
+    RecalledUrls,
+    /// URLs asked for to learn rules.
+    Probes,
+    /// URLs that a rule covers and that are fetched all the same, to check the rule.
+    Audits,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 44] = [
+    pub const ALL: [Self; 48] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -149,6 +157,10 @@ impl Counter {
         Self::BadScores,
         Self::ScorerFailures,
         Self::OffTopic,
+        Self::DeferredUrls,
+        Self::RecalledUrls,
+        Self::Probes,
+        Self::Audits,
     ];
 
     /// A name for machines.
@@ -199,6 +211,10 @@ impl Counter {
             Self::BadScores => "bad_scores",
             Self::ScorerFailures => "scorer_failures",
             Self::OffTopic => "off_topic_unfollowed",
+            Self::DeferredUrls => "deferred_urls",
+            Self::RecalledUrls => "recalled_urls",
+            Self::Probes => "probes",
+            Self::Audits => "audits",
         }
     }
 }

@@ -44,7 +44,7 @@ use arose_dedup::disk;
 
 use crate::error::{Context, Error};
 pub(crate) use by_host::{ByHost, PART, Told};
-pub(crate) use compact::{Old, Successor};
+pub(crate) use compact::{MAX_CONTENTS, Old, Successor};
 pub(crate) use draft::{Batch, Draft};
 pub(crate) use event::{Decoder, Event, Kind, Queued, push_number};
 pub(crate) use frame::{Frame, replay, salvage};

@@ -4,6 +4,7 @@
 //! crawl goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by
 //! input.
 
+mod likeness;
 mod links;
 mod quality;
 mod repetition;
@@ -92,6 +93,10 @@ pub(crate) struct Report {
     pub(crate) rejected_by: Option<Box<str>>,
     /// What home pages of one template at one IP address share; none for other pages.
     pub(crate) template: Option<u64>,
+    /// Whether it has some text.
+    pub(crate) has_text: bool,
+    /// Equal for pages that differ in session IDs alone; 0 where nobody asks.
+    pub(crate) likeness: u64,
     /// Whether a parser failed on it.
     pub(crate) is_unread: bool,
     pub(crate) original: Option<Original>,
@@ -146,6 +151,8 @@ impl Report {
             is_poor: false,
             rejected_by: None,
             template: None,
+            has_text: false,
+            likeness: 0,
             is_unread: false,
             original: None,
             original_key: None,
@@ -496,6 +503,10 @@ impl Reader {
             return;
         }
         report.is_page = true;
+        report.has_text = !page.text.trim().is_empty();
+        if shared.settings.rules.on {
+            report.likeness = likeness::of(&page);
+        }
         report.novelty.is_duplicate = report.original.is_some() && !report.version.is_same;
         report.novelty.shape = shape(&job.url, &page.text);
         self.judge_quality(job, &page, report);

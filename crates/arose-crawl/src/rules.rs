@@ -13,7 +13,11 @@
 //!
 //! Only `scope`, `rule` and `state` are required, so that rules can be written by hand.
 
-use arose::dust::{Rule, Standing, State};
+mod learn;
+
+pub use learn::{Learned, learn};
+
+use arose::dust::{Rule, Saved, Standing, State};
 use serde::{Deserialize, Serialize};
 
 /// A line of the file.
@@ -37,24 +41,117 @@ struct Line {
     audited: u32,
     #[serde(default)]
     removable: bool,
+    /// What only the journal has: how far the test has come, contents, values and failed probes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    sum: f64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    digests: Vec<u64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    values: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    new_values: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    failed: u32,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Writes a rule as a line, without its end.
 #[must_use]
 pub fn to_line(standing: &Standing) -> String {
+    serde_json::to_string(&Line::of(standing)).unwrap_or_default()
+}
+
+/// Writes all that is known of a rule as a line, without its end.
+pub(crate) fn to_saved(saved: &Saved) -> String {
     let line = Line {
-        scope: standing.scope.clone(),
-        rule: standing.rule.to_string(),
-        state: standing.state.as_str().to_owned(),
-        same: standing.n_same,
-        different: standing.n_different,
-        contents: standing.n_contents,
-        probes: standing.n_probes,
-        deferred: standing.n_deferred,
-        audited: standing.n_audited,
-        removable: standing.is_removable,
+        sum: saved.sum,
+        digests: saved.contents.clone(),
+        values: saved.n_values,
+        new_values: saved.n_new,
+        failed: saved.n_failed,
+        ..Line::of(&saved.standing)
     };
     serde_json::to_string(&line).unwrap_or_default()
+}
+
+/// Reads a line of the journal.
+pub(crate) fn parse_saved(line: &str) -> Result<Saved, String> {
+    let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    Ok(Saved {
+        sum: line.sum,
+        contents: line.digests.clone(),
+        n_values: line.values,
+        n_new: line.new_values,
+        n_failed: line.failed,
+        standing: line.standing()?,
+    })
+}
+
+/// The rules of a file, and how many of its lines are none; empty lines do not count.
+#[must_use]
+pub fn parse_all(text: &str) -> (Vec<Standing>, u64) {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let mut n_bad = 0;
+    let rules = lines.filter_map(|line| match parse_line(line) {
+        Ok(rule) => Some(rule),
+        Err(_) => {
+            n_bad += 1;
+            None
+        }
+    });
+    let rules = rules.collect();
+    (rules, n_bad)
+}
+
+impl Line {
+    fn of(standing: &Standing) -> Self {
+        Self {
+            scope: standing.scope.clone(),
+            rule: standing.rule.to_string(),
+            state: standing.state.as_str().to_owned(),
+            same: standing.n_same,
+            different: standing.n_different,
+            contents: standing.n_contents,
+            probes: standing.n_probes,
+            deferred: standing.n_deferred,
+            audited: standing.n_audited,
+            removable: standing.is_removable,
+            sum: 0.0,
+            digests: Vec::new(),
+            values: 0,
+            new_values: 0,
+            failed: 0,
+        }
+    }
+
+    fn standing(self) -> Result<Standing, String> {
+        let rule: Rule = self.rule.parse().map_err(|error| format!("{error}"))?;
+        let Some(state) = State::named(&self.state) else {
+            let states = "testing, active, rejected or suspended";
+            return Err(format!("`state` is `{}`, expected {states}", self.state));
+        };
+        if self.scope.is_empty() || self.scope.starts_with('/') || self.scope.contains("://") {
+            return Err(format!(
+                "`scope` is `{}`, expected a host, or a host and a path",
+                self.scope
+            ));
+        }
+        Ok(Standing {
+            scope: self.scope,
+            rule,
+            state,
+            n_same: self.same,
+            n_different: self.different,
+            n_contents: self.contents,
+            n_probes: self.probes,
+            n_deferred: self.deferred,
+            n_audited: self.audited,
+            is_removable: self.removable,
+        })
+    }
 }
 
 /// Reads a line.
@@ -64,29 +161,7 @@ pub fn to_line(standing: &Standing) -> String {
 /// What is wrong with it.
 pub fn parse_line(line: &str) -> Result<Standing, String> {
     let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    let rule: Rule = line.rule.parse().map_err(|error| format!("{error}"))?;
-    let Some(state) = State::named(&line.state) else {
-        let states = "testing, active, rejected or suspended";
-        return Err(format!("`state` is `{}`, expected {states}", line.state));
-    };
-    if line.scope.is_empty() || line.scope.starts_with('/') || line.scope.contains("://") {
-        return Err(format!(
-            "`scope` is `{}`, expected a host, or a host and a path",
-            line.scope
-        ));
-    }
-    Ok(Standing {
-        scope: line.scope,
-        rule,
-        state,
-        n_same: line.same,
-        n_different: line.different,
-        n_contents: line.contents,
-        n_probes: line.probes,
-        n_deferred: line.deferred,
-        n_audited: line.audited,
-        is_removable: line.removable,
-    })
+    line.standing()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod focus;
 mod recrawl;
+mod rules;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use focus::{Focus, ScorerKind};
 pub use recrawl::Recrawl;
+pub use rules::Rules;
 
 use crate::guard;
 use crate::scope::Roots;
@@ -43,6 +45,8 @@ pub struct Settings {
     pub network: Network,
     /// What becomes of duplicates.
     pub duplicates: Duplicates,
+    /// How URL rules are learned.
+    pub rules: Rules,
     /// Which pages are rejected for their quality.
     pub quality: Quality,
     /// How much of the crawl a site may take.

@@ -197,6 +197,7 @@ fn text(line: LineKind, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64
         poor.join(", "),
         next.join(", "),
     );
+    push_rules(&mut text, snapshot);
     if let Some(freshness) = &snapshot.freshness {
         push_freshness(&mut text, freshness);
     }
@@ -266,6 +267,30 @@ fn push_freshness(text: &mut String, freshness: &Freshness) {
         by_age.collect::<Vec<_>>().join(", "),
         by_rate.collect::<Vec<_>>().join(", "),
         sites.collect::<Vec<_>>().join(", "),
+    );
+}
+
+/// Appends the URL rules that matter most.
+fn push_rules(text: &mut String, snapshot: &Snapshot) {
+    let rows = snapshot.url_rules.iter().map(|rule| {
+        let row = serde_json::json!([
+            rule.scope,
+            rule.rule.to_string(),
+            rule.state.as_str(),
+            rule.n_same,
+            rule.n_different,
+            rule.n_probes,
+            rule.n_deferred,
+            rule.n_audited,
+        ]);
+        row.to_string()
+    });
+    let rows: Vec<String> = rows.collect();
+    let (n_deferred, n_active) = (snapshot.n_deferred, snapshot.n_active_rules);
+    let _ = write!(
+        text,
+        ", \"deferred\": {n_deferred}, \"active_rules\": {n_active}, \"url_rules\": [{}]",
+        rows.join(", ")
     );
 }
 

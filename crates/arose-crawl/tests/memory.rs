@@ -5,8 +5,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
+use arose::dust::Learner;
 use arose_crawl::connect::{Allowed, Tcp};
 use arose_crawl::resolve::NameServers;
+use arose_crawl::settings::Rules;
 use arose_crawl::{Crawl, Seams, Settings};
 use peak_alloc::PeakAlloc;
 
@@ -100,6 +102,31 @@ fn starts_are_small() {
     assert!(took[1] < 3 * took[0], "{took:?}");
 }
 
+/// What is learned about URL rules takes no more than 200 MB for 100,000 templates with two
+/// parameters each, and for any number of them.
+fn rules_are_small() {
+    let before = ALLOCATOR.current_usage();
+    let mut learner = Learner::new(Rules::default().learning().unwrap());
+    let mut megabytes = Vec::new();
+    for n in 0..1_000_000_u64 {
+        // Sites of a thousand templates.
+        let letter = |place: u32| char::from(b'a' + (n / 10_u64.pow(place) % 10) as u8);
+        let (site, directory) = (n / 1000, [2, 1, 0].map(letter));
+        let directory: String = directory.iter().collect();
+        let url = format!("http://host{site}.example/{directory}/page?sid={n}&lang=en");
+        learner.fetched(&url, Some(n));
+        if n + 1 == 100_000 || (n + 1).is_multiple_of(500_000) {
+            let used = (ALLOCATOR.current_usage() - before) as f64 / 1e6;
+            megabytes.push((n + 1, learner.rules().count(), used));
+        }
+    }
+    assert!(megabytes[0].1 > 190_000, "{megabytes:?}");
+    assert!(
+        megabytes.iter().all(|(_, _, used)| *used < 200.0),
+        "{megabytes:?}"
+    );
+}
+
 /// About 70 of the bytes are for a URL in the buffer of the seen set, and 50 for its text, both of
 /// which are bounded. Tables double now and then, which falls on few hosts here.
 #[test]
@@ -109,4 +136,5 @@ fn issue_22_cold_hosts_are_small() {
     assert!(cold < 300.0, "{cold}");
     // In the same test: others would allocate meanwhile.
     starts_are_small();
+    rules_are_small();
 }

@@ -37,6 +37,9 @@ pub struct Config {
     pub agent: String,
     /// Folders of files to serve, a host each.
     pub folders: Vec<Folder>,
+    /// Whether relative links of pages in folders carry a session that is new in each link of each
+    /// URL, `?sid=...`, and half of them a mark of a campaign; pages do not depend on these.
+    pub folder_sessions: bool,
     /// Port of every host; 0 for one that is free.
     pub port: u16,
     /// UDP port of the name server on 127.0.0.1; 0 for one that is free.
@@ -65,6 +68,7 @@ impl Default for Config {
             edits_per_thousand: 0.6,
             agent: "arose".to_owned(),
             folders: Vec::new(),
+            folder_sessions: false,
             port: 0,
             dns_port: 0,
             log: LogTo::Memory,
@@ -97,6 +101,16 @@ impl Config {
             kinds: [(Kind::Plain, n_spam)].into_iter().chain(spam).collect(),
             robots: vec![(Robots::AllowAll, 1)],
             ..Self::plain(n_hosts)
+        }
+    }
+
+    /// A web of URL variants: after a plain host, as many hosts of each flavour.
+    #[must_use]
+    pub fn variants(n_each: u32) -> Self {
+        Self {
+            kinds: vec![(Kind::Variants, 1)],
+            robots: vec![(Robots::AllowAll, 1)],
+            ..Self::plain(1 + n_each * crate::Flavour::ALL.len() as u32)
         }
     }
 
@@ -310,6 +324,8 @@ pub enum Kind {
     Farm,
     /// Spam: one page for all hosts of the kind except for a key word; all at one address.
     Wildcard,
+    /// Pages with many URLs, of the [flavours](crate::Flavour) in turn.
+    Variants,
 }
 
 impl Kind {
@@ -391,6 +407,7 @@ impl Kind {
             Kind::Hidden => "hidden",
             Kind::Farm => "farm",
             Kind::Wildcard => "wildcard",
+            Kind::Variants => "variants",
         }
     }
 

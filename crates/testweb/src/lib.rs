@@ -48,6 +48,7 @@ mod spam;
 mod topic;
 mod trap;
 pub mod truth;
+mod variants;
 mod web;
 
 pub use config::{Config, Folder, Kind, LogTo, PageCount};
@@ -61,4 +62,5 @@ pub use robots::{Robots, Verdict};
 pub use server::Server;
 pub use topic::{N_TOPICS, topic_words};
 pub use trap::Redirect;
+pub use variants::{Flavour, Selection};
 pub use web::{Moment, Name, Request, Target, Web};

@@ -258,7 +258,7 @@ struct Plan {
 }
 
 /// Eleven letters and digits.
-fn session_name(session: u64) -> String {
+pub(crate) fn session_name(session: u64) -> String {
     const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut random = Random::new(session);
     let letters = (0..11).map(|_| char::from(ALPHABET[random.below(62) as usize]));

@@ -156,7 +156,9 @@ impl Web {
         let (below, label) = stem.rsplit_once('.')?;
         let host = self.named(&name[name.len() - end.len() - label.len() - 1..])?;
         match self.hosts[host as usize].kind {
-            Kind::Dust if below.eq_ignore_ascii_case("www") => Some((host, Place::At)),
+            Kind::Dust | Kind::Variants if below.eq_ignore_ascii_case("www") => {
+                Some((host, Place::At))
+            }
             Kind::EndlessHosts => Some((host, Place::Below)),
             _ => None,
         }
@@ -239,6 +241,12 @@ impl Web {
         if kind == Kind::EndlessHosts && place == Place::Below {
             return Target::Trap;
         }
+        if kind == Kind::Variants {
+            let page = self
+                .variant_at(host, target)
+                .map(|(selection, _)| selection.item);
+            return page.map_or(Target::Missing, |page| Target::Page(PageId { host, page }));
+        }
         if let Some(id) = self.page_at(host, target) {
             return Target::Page(id);
         }
@@ -271,6 +279,11 @@ impl Web {
             return busy(moment);
         }
         match target {
+            Target::Page(_) | Target::Missing
+                if self.hosts[host as usize].kind == Kind::Variants =>
+            {
+                self.answer_variant(host, request.target)
+            }
             Target::Page(id) => self.page(id, request, moment, body),
             Target::Robots => {
                 let path = request.target.split('?').next().unwrap_or_default();
@@ -301,7 +314,12 @@ impl Web {
             }
             Target::File => {
                 let folder = host - self.config.n_hosts;
-                folder::answer(&self.config.folders[folder as usize].path, request.target)
+                let root = &self.config.folders[folder as usize].path;
+                let mut reply = folder::answer(root, request.target);
+                if self.config.folder_sessions && reply.content_type.starts_with("text/html") {
+                    reply.body = self.with_sessions(host, request.target, &reply.body);
+                }
+                reply
             }
             Target::Missing | Target::NoHost => Reply::html(404, b"<p>Not found\n".to_vec()),
         }

@@ -64,6 +64,7 @@ impl Crawl {
                         gift: Gift::NONE,
                         is_again: false,
                         parent: Default::default(),
+                        mark: None,
                     }));
                 }
                 Err(reason) => {
@@ -114,13 +115,18 @@ impl Crawl {
         let n_items = items.len();
         for item in items {
             match item {
-                Item::Link(pending) => match answers.next() {
-                    Some(Membership::New) => self.queue(&pending),
-                    _ => {
-                        self.counters.add(Counter::Known, 1);
-                        self.meet(&pending);
+                Item::Link(pending) => {
+                    let membership = answers.next().copied();
+                    let membership = membership.unwrap_or(Membership::Known);
+                    match membership {
+                        Membership::New => self.queue(&pending),
+                        Membership::Known => {
+                            self.counters.add(Counter::Known, 1);
+                            self.meet(&pending);
+                        }
                     }
-                },
+                    self.follow_mark(pending, membership);
+                }
                 Item::Page(page) => {
                     self.n_reported -= 1;
                     self.finish_report(*page)?;
@@ -164,8 +170,12 @@ impl Crawl {
         };
         let place = self.journal.push(Event::Url(queued));
         let tag = Tag::of(found.fingerprint.rest);
-        self.frontier.push(&queued, tag, place);
         self.counters.add(Counter::Queued, 1);
+        if self.defers(pending) {
+            self.defer_url(host, place, tag, weight);
+            return;
+        }
+        self.frontier.push(&queued, tag, place);
         let from = pending.from.map(|from| self.frontier.hosts.site(from));
         self.frontier.entrust(from, host, weight.trust.amount());
         self.frontier.advance(host);

@@ -102,6 +102,7 @@ impl Crawl {
     pub(super) fn take_orders(&mut self, control: &Control) -> Result<(), Error> {
         self.is_paused = control.is_paused() || is_paused(&self.folder);
         self.take_refresh()?;
+        self.tell_rules_order(control)?;
         let path = self.folder.join(RELOAD);
         let is_asked = path.exists();
         if !control.takes_reload() && !is_asked {
@@ -117,6 +118,14 @@ impl Crawl {
             }
         }
         remove(&path)
+    }
+
+    /// Takes URL rules that somebody has switched or imported.
+    pub(super) fn tell_rules_order(&mut self, control: &Control) -> Result<(), Error> {
+        if let Some(message) = self.take_rules_order()? {
+            control.say(message);
+        }
+        Ok(())
     }
 
     /// Takes the settings that are in the directory now; says what became of them.
@@ -166,6 +175,8 @@ fn keep_frozen(new: &mut Settings, old: &Settings) -> Vec<&'static str> {
     new.focus = old.focus.clone();
     note("`machine`", new.machine != old.machine);
     new.machine = old.machine.clone();
+    note("`rules`", new.rules != old.rules);
+    new.rules = old.rules.clone();
     note(
         "`duplicates.check`",
         new.duplicates.check != old.duplicates.check,

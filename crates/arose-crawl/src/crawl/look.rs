@@ -6,9 +6,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::dust::{Lines, UrlRule, most_important};
 use super::focused::Topic;
 use super::restore::Restored;
 use super::store::{ARCHIVE, JOURNAL};
+use arose::dust::State;
+
 use crate::archive;
 use crate::counters::Counters;
 use crate::error::{Context, Error};
@@ -47,6 +50,12 @@ pub struct Status {
     pub pages_for_trust: f64,
     /// How the crawl does that looks for a topic; none if it has none.
     pub topic: Option<Topic>,
+    /// URLs that rules defer, beside those that wait.
+    pub n_deferred: u64,
+    /// Rules that do so.
+    pub n_active_rules: u64,
+    /// The URL rules that matter most.
+    pub url_rules: Vec<UrlRule>,
 }
 
 /// URLs and sites that a status lists.
@@ -84,6 +93,9 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
     for path in &archives {
         n_archive_bytes += std::fs::metadata(path).context("reading", path)?.len();
     }
+    let saved = restored.url_rules.saved()?.into_iter();
+    let rules: Vec<UrlRule> = saved.map(|saved| saved.standing).collect();
+    let is_active = |rule: &&UrlRule| rule.state == State::Active;
     Ok(Status {
         topic: statistics::topic(folder, &restored.counters),
         counters: restored.counters,
@@ -98,7 +110,25 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
         sites: frontier.most_trusted(N_LISTED),
         poor_sites: statistics::poor_sites(folder),
         pages_for_trust: frontier.pages_for_trust(),
+        n_deferred: restored.deferred.n(),
+        n_active_rules: rules.iter().filter(is_active).count() as u64,
+        url_rules: most_important(rules.iter()),
     })
+}
+
+/// The URL rules of a crawl. Reads the whole journal.
+pub(super) fn url_rules(folder: &Path) -> Result<Lines, Error> {
+    let (path, file) = journal(folder)?;
+    let mut lines = Lines::default();
+    replay(&file, &path, |frame| {
+        for (event, _) in &frame.events {
+            if let Event::UrlRule { key, text } = *event {
+                lines.set(key, text);
+            }
+        }
+        Ok(true)
+    })?;
+    Ok(lines)
 }
 
 /// Why a URL stands where it stands; none if it does not wait.

@@ -14,6 +14,7 @@
 
 mod background;
 mod believed;
+mod dust;
 mod files;
 mod focused;
 mod links;
@@ -29,6 +30,7 @@ mod report;
 mod response;
 mod restore;
 mod robots;
+mod rule_orders;
 mod run;
 mod sitemaps;
 mod slots;
@@ -56,7 +58,10 @@ pub use live::{is_paused, pause, reload, resume};
 
 pub use believed::Freshness;
 
+pub use dust::UrlRule;
 pub use focused::Topic;
+
+pub use rule_orders::{order_rules, url_rules};
 
 pub use listing::{PageInfo, Plan, page_state, pages, plan};
 
@@ -91,6 +96,7 @@ use crate::turns::Turns;
 use crate::url::NormalUrl;
 use crate::workers::Workers;
 use background::Background;
+use dust::Dust;
 use files::GivenUp;
 use outage::Outage;
 use recrawl::Recrawl;
@@ -278,6 +284,12 @@ pub struct Snapshot {
     pub freshness: Option<Freshness>,
     /// How the crawl does that looks for a topic; none if it has none.
     pub topic: Option<Topic>,
+    /// URLs that rules defer.
+    pub n_deferred: u64,
+    /// Rules that do so.
+    pub n_active_rules: u64,
+    /// The URL rules that matter most.
+    pub url_rules: Vec<UrlRule>,
 }
 
 /// How a crawl ended.
@@ -293,6 +305,8 @@ pub struct Summary {
     pub n_lost: u64,
     /// Of these: put aside, because their directories gave nothing new.
     pub n_aside: u64,
+    /// URLs that rules defer, beside those that wait.
+    pub n_deferred: u64,
     /// Hosts where URLs wait because their site, or the host itself, has had all its pages.
     pub n_full_hosts: u64,
     /// Seeds of this run that cannot be crawled, the first few.
@@ -446,6 +460,7 @@ pub struct Crawl {
     recrawl: Recrawl,
     /// What the crawl looks for.
     topic: Option<Box<focused::Focusing>>,
+    dust: Dust,
     /// Pages that somebody asked for and that are looked for.
     ordered: Option<refresh::Ordered>,
     n_known_seeds: u64,
@@ -482,6 +497,8 @@ struct Pending {
     is_again: bool,
     /// What it has from that page where the crawl has a topic.
     parent: focused::Parent,
+    /// What URL rules have to do with it.
+    mark: Option<Box<dust::Mark>>,
 }
 
 impl Pending {

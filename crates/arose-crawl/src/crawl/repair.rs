@@ -496,6 +496,9 @@ impl Readable {
                 trust,
             },
             Event::Doublings { n } => Event::Doublings { n },
+            // What rules defer waits again.
+            Event::UrlRule { key, text } => Event::UrlRule { key, text },
+            Event::UrlContents(pairs) => Event::UrlContents(pairs),
             Event::Unreachable { host, since } => Event::Unreachable {
                 host: of(host)?,
                 since,

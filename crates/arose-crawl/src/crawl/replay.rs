@@ -179,6 +179,8 @@ impl Restored {
                 let n = n.try_into().unwrap_or(u32::MAX);
                 self.frontier.set_doublings(n);
             }
+            Event::UrlRule { key, text } => self.url_rules.set(key, text),
+            Event::UrlContents(pairs) => self.url_rules.remember(pairs),
             Event::Seen { n_urls } => self.standing.n_seen = n_urls,
             Event::Table { n_pages } => self.standing.n_pages = n_pages,
             Event::Visited { page, slot } => {
@@ -230,10 +232,25 @@ impl Restored {
 
     /// What an event changes at its host.
     fn apply(&mut self, host: &mut Host, told: &Told<'_>) -> Result<(), Error> {
+        let n_deferred = host.deferred.len();
+        self.apply_to(host, told);
+        if host.deferred.len() != n_deferred {
+            self.deferred.set(told.host, host);
+        }
+        Ok(())
+    }
+
+    fn apply_to(&mut self, host: &mut Host, told: &Told<'_>) {
         match told.event {
             Event::Url(queued) => self.queue(host, &queued, told),
             Event::Again { page, queued } => self.queue_again(host, page, &queued, told),
+            Event::Deferred { place, tag, .. } => {
+                let tag = Tag::from_number(tag);
+                self.frontier.n_queued -= u64::from(host.defer(place, tag));
+            }
             Event::Tried { place, n_tries, .. } => {
+                let is_deferred = host.deferred.contains_key(&place);
+                self.frontier.n_queued += u64::from(is_deferred);
                 if let Some(turn) = host.remove(place) {
                     host.put_back(Turn { n_tries, ..turn });
                 }
@@ -268,7 +285,6 @@ impl Restored {
             Event::Found { .. } => host.forgive(),
             _ => {}
         }
-        Ok(())
     }
 
     fn queue(&mut self, host: &mut Host, queued: &Queued<'_>, told: &Told<'_>) {

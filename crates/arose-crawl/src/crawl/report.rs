@@ -51,12 +51,13 @@ impl Crawl {
                 gift: gifts.to(&found),
                 is_again: report.revisit.is_some(),
                 parent,
+                mark: None,
                 found,
             };
             match self.refusal(&pending) {
                 Some(Refusal::NotOurs) => refused[0] += 1,
                 Some(_) => refused[1] += 1,
-                None => self.found.push(Item::Link(pending)),
+                None => self.push_found(pending),
             }
         }
         let page = Reported { report, refused };
@@ -85,6 +86,7 @@ impl Crawl {
         if report.ticket.is_some() && report.revisit.is_none() {
             self.pass_on(&report);
         }
+        let lesson = self.lesson(&report);
         self.lines.push_str(&report.line);
         let date = (self.seams.clock)().as_secs() as i64;
         let part = match report.ticket {
@@ -104,6 +106,7 @@ impl Crawl {
             return Ok(());
         };
         self.done_with(report.host, ticket);
+        self.learn(lesson);
         if report.is_unread {
             self.counters.add(Counter::Lost, 1);
             return Ok(());

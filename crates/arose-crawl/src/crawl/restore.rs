@@ -6,6 +6,7 @@ use arose::freshness::Quality;
 use arose_corpus::time;
 use arose_dedup::index::Committed;
 
+use super::dust;
 use super::replay::Withdrawn;
 use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN};
 use super::*;
@@ -48,6 +49,9 @@ pub(super) struct Restored {
     pub(super) again: BTreeMap<Place, PageId>,
     pub(super) untrusted: HashSet<HostId>,
     pub(super) qualities: BTreeMap<HostId, Quality>,
+    /// URL rules, and where they defer URLs.
+    pub(super) url_rules: dust::Lines,
+    pub(super) deferred: dust::Deferred,
 }
 
 /// What the journal says of its companions: as much of them was on the disk.
@@ -207,6 +211,8 @@ impl Restored {
             again: BTreeMap::new(),
             untrusted: HashSet::new(),
             qualities: BTreeMap::new(),
+            url_rules: dust::Lines::default(),
+            deferred: dust::Deferred::default(),
         }
     }
 

@@ -34,6 +34,7 @@ impl Crawl {
         let mut ended = None;
         self.forget_orders()?;
         self.take_refresh()?;
+        self.tell_rules_order(control)?;
         let mut burst = Vec::with_capacity(BURST);
         loop {
             let begun = self.now();
@@ -128,7 +129,7 @@ impl Crawl {
             let next = next.map(|next| next.max(self.outage.next().unwrap_or_default()));
             due = next.map_or(due, |next| next.min(due));
         }
-        if self.can_look_up() {
+        if self.can_look_up() || !self.found.is_empty() {
             due = now;
         }
         let due = self.start + due;
@@ -197,7 +198,7 @@ impl Crawl {
 
     /// Why there is nothing left to do; none if there is.
     fn exhausted(&mut self) -> Option<End> {
-        if self.is_paused || self.has_work() || self.recrawl.goes_on() {
+        if self.is_paused || self.has_work() || self.recrawl.goes_on() || self.audit_rest() {
             return None;
         }
         match self.frontier.n_queued {
@@ -258,6 +259,9 @@ impl Crawl {
             next: self.next_urls(),
             freshness: self.believed(),
             topic: self.topic.as_ref().map(|topic| topic.shown()),
+            n_deferred: self.dust.deferred.n(),
+            n_active_rules: self.dust.n_active(),
+            url_rules: self.dust.shown(),
         };
         let rows = self.slowest.rows();
         let rows = rows.iter();
@@ -304,6 +308,7 @@ impl Crawl {
             n_queued: self.frontier.n_queued,
             n_lost: self.frontier.n_lost(),
             n_aside: self.frontier.n_aside(),
+            n_deferred: self.dust.deferred.n(),
             n_known_seeds: self.n_known_seeds,
             n_hosts: self.frontier.hosts.len() as u64,
             elapsed: self.now(),

@@ -45,6 +45,7 @@ impl Crawl {
                     gift: Gift::NONE,
                     is_again: false,
                     parent: Default::default(),
+                    mark: None,
                 };
                 match self.refusal(&pending) {
                     Some(refusal) => self.counters.refuse(refusal),

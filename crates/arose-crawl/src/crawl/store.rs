@@ -134,6 +134,7 @@ impl Crawl {
             &restored.frontier,
             &restored.qualities,
         )?;
+        let dust = Dust::restore(&settings, restored.url_rules, restored.deferred)?;
         let shared = Arc::new(Shared {
             judge,
             ..Shared::new(settings, contents)?
@@ -158,7 +159,7 @@ impl Crawl {
             standing: restored.standing,
             shared: Arc::clone(&shared),
             n_urls: restored.n_urls,
-            n_queued: restored.frontier.n_queued,
+            n_queued: restored.frontier.n_queued + dust.deferred.n(),
             rewriting: Rewriting::default(),
             log: Log::open(folder)?,
             table,
@@ -204,6 +205,7 @@ impl Crawl {
             n_fetched: 0,
             recrawl,
             topic,
+            dust,
             ordered: None,
             n_known_seeds: 0,
             committed: Duration::ZERO,
@@ -226,6 +228,7 @@ impl Crawl {
         }
         crawl.recall_waiting()?;
         crawl.withdraw(&restored.withdrawn)?;
+        crawl.recall_if_off()?;
         // What only the system had of the last run should not have to be looked at again.
         if !is_synced {
             crawl.background.send(Command::Sync)?;
@@ -267,6 +270,7 @@ impl Crawl {
         for event in self.frontier.take_changes() {
             self.journal.push(event);
         }
+        self.note_url_rules();
         if self.journal.pending() == 0 {
             return Ok(());
         }
@@ -286,7 +290,7 @@ impl Crawl {
             },
             counters: self.counters.to_text(),
             n_new: self.n_new,
-            n_queued: self.frontier.n_queued,
+            n_queued: self.frontier.n_queued + self.dust.deferred.n(),
             date: (self.seams.clock)().as_secs(),
         };
         self.background.send(Command::Commit(Box::new(commit)))

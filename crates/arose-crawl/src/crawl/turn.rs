@@ -435,6 +435,11 @@ impl Crawl {
             self.drop_url(id, turn.place);
             return None;
         }
+        if self.puts_off(id, turn, &url, text, robots) {
+            return None;
+        }
+        let host = &mut self.frontier.hosts[id as usize];
+        let turn = turn.without_recall();
         let folders = host.folders.as_deref_mut();
         let is_new = text.depth > 0 && !self.recrawl.is_again(turn.place);
         let conduct = self.frontier.conduct.get_mut(&host.site);

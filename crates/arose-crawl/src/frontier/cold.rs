@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use super::host::{Host, Rules, Stage, Turn};
-use super::queue::Queue;
+use super::queue::{Queue, Tag};
 use super::{Folders, Lane};
 use crate::journal::{Decoder, push_number};
 use crate::order::{Level, Weight};
@@ -60,6 +60,15 @@ impl Host {
         push_turns(&mut out, self.retries.iter());
         push_turns(&mut out, self.aside.iter());
         push_turns(&mut out, self.lost.iter());
+        push_number(&mut out, self.deferred.len() as u64);
+        let mut before = 0;
+        for (&place, (tag, weight)) in &self.deferred {
+            push_number(&mut out, place - before);
+            before = place;
+            push_number(&mut out, tag.to_number().into());
+            push_number(&mut out, weight.mass.bits().into());
+            push_number(&mut out, weight.trust.bits().into());
+        }
         if let Some(folders) = &self.folders {
             folders.write(&mut out);
         }
@@ -109,6 +118,17 @@ impl Host {
         host.retries = read_turns(&mut reader)?.into();
         host.aside = read_turns(&mut reader)?;
         host.lost = read_turns(&mut reader)?;
+        let mut place = 0_u64;
+        for _ in 0..reader.number()? {
+            place = place.checked_add(reader.number()?)?;
+            let tag = Tag::from_number(reader.number()?.try_into().ok()?);
+            let mut level = || Some(Level::from_bits(reader.number()?.try_into().ok()?));
+            let weight = Weight {
+                mass: level()?,
+                trust: level()?,
+            };
+            host.deferred.insert(place, (tag, weight));
+        }
         if flag(8) {
             host.folders = Some(Box::new(Folders::read(&mut reader)?));
         }
@@ -196,7 +216,7 @@ fn read_turns(reader: &mut Decoder<'_>) -> Option<Vec<Turn>> {
 mod tests {
     use super::*;
     use crate::frontier::Novelty;
-    use crate::frontier::queue::{Entry, Tag};
+    use crate::frontier::queue::Entry;
     use crate::robots::Robots;
 
     /// A host comes back as it was, its rules as text.
@@ -229,6 +249,9 @@ mod tests {
         host.put_back(turn(7, 0));
         host.aside = vec![turn(4, 0), turn(2, 1)];
         host.lost = vec![turn(u64::MAX, 0)];
+        for place in [3, 1 << 40, 50] {
+            host.deferred.insert(place, (Tag::of(place), weight));
+        }
         host.address = Some("::1".parse().unwrap());
         (host.stage, host.lane, host.entry, host.rank) = (Stage::Bench, Lane::Spare, 12, 99);
         (host.is_lost, host.is_slow) = (true, true);

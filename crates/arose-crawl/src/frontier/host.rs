@@ -1,6 +1,6 @@
 //! One host: its queue, its rules, its pace.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +46,8 @@ pub(crate) struct Host {
     pub(crate) aside: Vec<Turn>,
     /// URLs that are lost for now: no try got a response.
     pub(crate) lost: Vec<Turn>,
+    /// URLs that rules defer, by place.
+    pub(crate) deferred: BTreeMap<Place, (Tag, Weight)>,
     /// Whether the host itself is lost for now, and all that waits there.
     pub(crate) is_lost: bool,
     /// When URLs of stale directories and lost ones are asked for again.
@@ -105,6 +107,9 @@ pub(crate) struct RobotsJob {
     pub(crate) n_tries: u8,
 }
 
+/// Stands for the number of tries of a URL that a rule deferred and that is wanted after all.
+pub(crate) const RECALLED: u8 = u8::MAX;
+
 /// A URL whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
@@ -122,6 +127,14 @@ impl Turn {
             place: entry.place(),
             weight: entry.weight(),
             n_tries: 0,
+        }
+    }
+
+    /// As one that was not deferred.
+    pub(crate) fn without_recall(self) -> Self {
+        match self.n_tries {
+            RECALLED => self.afresh(),
+            _ => self,
         }
     }
 
@@ -152,6 +165,7 @@ impl Host {
             retries: VecDeque::new(),
             aside: Vec::new(),
             lost: Vec::new(),
+            deferred: BTreeMap::new(),
             is_lost: false,
             wakes: Duration::ZERO,
             is_asleep: false,
@@ -328,7 +342,9 @@ impl Host {
     /// Forgets that tries failed, where that was nobody's fault but ours.
     pub(crate) fn forgive(&mut self) {
         self.pace.n_failures = 0;
-        self.retries.iter_mut().for_each(|turn| turn.n_tries = 0);
+        let tried = self.retries.iter_mut();
+        let tried = tried.filter(|turn| turn.n_tries != RECALLED);
+        tried.for_each(|turn| turn.n_tries = 0);
         self.is_lost = false;
         let lost = std::mem::take(&mut self.lost);
         self.retries.extend(lost.into_iter().map(Turn::afresh));
@@ -372,6 +388,14 @@ impl Host {
 
     /// Removes a URL while the journal is read again.
     pub(crate) fn remove(&mut self, place: Place) -> Option<Turn> {
+        if let Some((_, weight)) = self.deferred.remove(&place) {
+            let n_tries = 0;
+            return Some(Turn {
+                place,
+                weight,
+                n_tries,
+            });
+        }
         let queued = self.queue.remove(place);
         let queued = queued.or_else(|| self.last.as_mut()?.remove(place));
         if let Some(entry) = queued {
@@ -383,6 +407,26 @@ impl Host {
         }
         let at = self.lost.iter().position(is_it)?;
         Some(self.lost.remove(at))
+    }
+
+    /// Puts a URL aside that a rule defers, while the journal is read again; whether it waited.
+    pub(crate) fn defer(&mut self, place: Place, tag: Tag) -> bool {
+        let turn = self.remove(place);
+        let weight = turn.map(|turn| turn.weight);
+        weight.is_some_and(|weight| self.deferred.insert(place, (tag, weight)).is_none())
+    }
+
+    /// Queues again what rules had deferred, behind all that waits; returns the places.
+    pub(crate) fn recall(&mut self) -> Vec<Place> {
+        let deferred = std::mem::take(&mut self.deferred);
+        let places = deferred.keys().copied().collect();
+        let turns = deferred.into_iter().map(|(place, (_, weight))| Turn {
+            place,
+            weight,
+            n_tries: RECALLED,
+        });
+        self.retries.extend(turns);
+        places
     }
 
     /// Takes those of these places off the queues that are there. They must ascend.

@@ -47,7 +47,7 @@ use crate::settings::{Budget, Order};
 use crate::url::NormalUrl;
 
 pub(crate) use folders::{Folders, Novelty, PROBE};
-pub(crate) use host::{Host, RobotsJob, Rules, Stage, Turn};
+pub(crate) use host::{Host, RECALLED, RobotsJob, Rules, Stage, Turn};
 use hosts::Outline;
 pub(crate) use hosts::{Arriving, Hosts, nameless};
 pub(crate) use quality::{Conduct, Templates};
@@ -193,6 +193,13 @@ impl Frontier {
         }
         self.restore_host(url, origin_hash);
         Ok((self.hosts.len() - 1) as HostId)
+    }
+
+    /// Whether the host of a URL may be added.
+    pub(crate) fn admits_host(&self, url: &NormalUrl) -> bool {
+        let (hash, sites) = (site::hash(url.site()), &self.sites);
+        let site = self.by_site.find(hash, |site| sites[site as usize].hash);
+        site.is_none_or(|site| sites[site as usize].n_hosts < self.budget.max_hosts)
     }
 
     /// Adds a host that was admitted before.

@@ -45,6 +45,14 @@ impl Tag {
     pub(crate) fn of(rest_hash: u64) -> Self {
         Self(((mix(rest_hash) >> 32) as u32).to_be_bytes())
     }
+
+    pub(crate) fn to_number(self) -> u32 {
+        u32::from_be_bytes(self.0)
+    }
+
+    pub(crate) fn from_number(number: u32) -> Self {
+        Self(number.to_be_bytes())
+    }
 }
 
 /// A URL that waits.

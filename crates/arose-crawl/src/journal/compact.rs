@@ -15,7 +15,7 @@
 //! a constant factor. Memory meanwhile: 8 bytes and a bit for each URL in the file, 8 for each
 //! host, and what is known of URLs that failed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,10 +23,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::frame::replay_synced;
 use super::{Batch, Event, Frame, HostId, Journal, Place};
 use crate::error::Error;
+use crate::frontier::RECALLED;
 use crate::order::Weight;
 
 /// Bytes of a frame of the successor: a URL is looked for in a whole one.
 const FRAME: usize = 4 << 10;
+
+/// Contents of URLs that are kept, at most.
+pub(crate) const MAX_CONTENTS: usize = 1 << 20;
 
 /// What is to be rewritten.
 #[derive(Debug)]
@@ -119,6 +123,13 @@ struct Survey {
     /// Pages fetched, by host.
     n_pages: Vec<u32>,
     trouble: BTreeMap<HostId, FailedUrls>,
+    /// URLs that rules defer, and those that were deferred.
+    deferred: BTreeMap<(HostId, Place), u32>,
+    recalled: BTreeSet<(HostId, Place)>,
+    /// The last of each URL rule, as written.
+    url_rules: BTreeMap<u64, Vec<u8>>,
+    /// The last contents of URLs, 16 bytes each.
+    contents: VecDeque<[u8; 16]>,
     /// The last of each of those that every frame has, as written.
     last: BTreeMap<u8, Vec<u8>>,
 }
@@ -140,9 +151,8 @@ impl FailedUrls {
     fn forgive(&mut self) {
         self.is_lost = false;
         let lost = self.lost.drain(..).map(|place| (place, 0));
-        self.retries
-            .iter_mut()
-            .for_each(|(_, n_tries)| *n_tries = 0);
+        let tried = self.retries.iter_mut();
+        tried.for_each(|(_, n_tries)| *n_tries = 0);
         self.retries.extend(lost);
     }
 }
@@ -196,16 +206,40 @@ impl Survey {
                     self.end(host, place);
                 }
                 Event::Pages { host, n } => self.count_pages(host, n),
+                Event::Deferred { host, place, tag } => {
+                    self.forget(host, place);
+                    self.deferred.insert((host, place), tag);
+                }
+                Event::Tried {
+                    host,
+                    place,
+                    n_tries: RECALLED,
+                } => {
+                    self.forget(host, place);
+                    self.recalled.insert((host, place));
+                }
+                Event::UrlContents(pairs) => {
+                    let (pairs, _) = pairs.as_chunks::<16>();
+                    self.contents.extend(pairs);
+                    let n_over = self.contents.len().saturating_sub(MAX_CONTENTS);
+                    self.contents.drain(..n_over);
+                }
+                Event::UrlRule { key, .. } => {
+                    let bytes = self.url_rules.entry(key).or_default();
+                    bytes.clear();
+                    event.write(bytes);
+                }
                 Event::Tried {
                     host,
                     place,
                     n_tries,
                 } => {
+                    self.forget(host, place);
                     let trouble = self.trouble.entry(host).or_default();
-                    trouble.remove(place);
                     trouble.retries.push((place, n_tries));
                 }
                 Event::Lost { host, place } => {
+                    self.recalled.remove(&(host, place));
                     let trouble = self.trouble.entry(host).or_default();
                     match place {
                         0 => trouble.is_lost = true,
@@ -234,11 +268,18 @@ impl Survey {
 
     /// A URL needs no further request; whether it was waiting.
     fn end(&mut self, host: HostId, place: Place) -> bool {
+        self.forget(host, place);
+        let number = self.urls.find(place);
+        number.is_some_and(|number| self.waits.clear(number))
+    }
+
+    /// Forgets what was known of a URL beside that it waits.
+    fn forget(&mut self, host: HostId, place: Place) {
         if let Some(trouble) = self.trouble.get_mut(&host) {
             trouble.remove(place);
         }
-        let number = self.urls.find(place);
-        number.is_some_and(|number| self.waits.clear(number))
+        self.deferred.remove(&(host, place));
+        self.recalled.remove(&(host, place));
     }
 
     fn count_pages(&mut self, host: HostId, n: u64) {
@@ -302,6 +343,25 @@ impl Survey {
             for place in trouble.lost.into_iter().chain(all) {
                 writer.add(Event::Lost { host, place })?;
             }
+        }
+        for ((host, place), tag) in self.deferred {
+            writer.add(Event::Deferred { host, place, tag })?;
+        }
+        for (host, place) in self.recalled {
+            let n_tries = RECALLED;
+            writer.add(Event::Tried {
+                host,
+                place,
+                n_tries,
+            })?;
+        }
+        for bytes in self.url_rules.into_values() {
+            writer.batch.events.extend(bytes);
+            writer.flush_if_full()?;
+        }
+        let contents: Vec<[u8; 16]> = self.contents.into();
+        for pairs in contents.chunks(FRAME / 16) {
+            writer.add(Event::UrlContents(pairs.as_flattened()))?;
         }
         for bytes in self.last.into_values().rev() {
             writer.batch.events.extend(bytes);

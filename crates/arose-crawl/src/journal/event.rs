@@ -86,6 +86,17 @@ pub(crate) enum Event<'b> {
     Untrusted { host: HostId },
     /// How good the announcements of changes were of the site whose first host this is.
     Signals { host: HostId, quality: Quality },
+    /// A URL waits until the rule of its site that defers it turns out to be wrong; what stands
+    /// for it at its host.
+    Deferred {
+        host: HostId,
+        place: Place,
+        tag: u32,
+    },
+    /// What is known of a URL rule ([`crate::rules`]), which a number stands for.
+    UrlRule { key: u64, text: &'b str },
+    /// What is remembered of contents of URLs: pairs of 8 bytes each.
+    UrlContents(&'b [u8]),
     /// So many bytes of events were left out here; places go on behind them.
     Skip { n_bytes: u64 },
 }
@@ -145,6 +156,7 @@ impl Event<'_> {
             | Event::Unreachable { host, .. }
             | Event::Pages { host, .. }
             | Event::Lost { host, .. }
+            | Event::Deferred { host, .. }
             | Event::Found { host }
             | Event::Signals { host, .. }
             | Event::Untrusted { host } => Some(host),
@@ -158,6 +170,8 @@ impl Event<'_> {
             | Event::Contents { .. }
             | Event::Visited { .. }
             | Event::Table { .. }
+            | Event::UrlRule { .. }
+            | Event::UrlContents(_)
             | Event::Skip { .. } => None,
         }
     }
@@ -234,6 +248,11 @@ impl Event<'_> {
                 n_tries,
             } => put(20, &[host.into(), place, n_tries.into()], None),
             Event::Dropped { host, place } => put(21, &[host.into(), place], None),
+            Event::Deferred { host, place, tag } => {
+                put(27, &[host.into(), place, tag.into()], None);
+            }
+            Event::UrlContents(pairs) => put(29, &[], Some(pairs)),
+            Event::UrlRule { key, text } => put(28, &[key], Some(text.as_bytes())),
             Event::Seen { n_urls } => put(40, &[n_urls], None),
             Event::Contents { row, log, bytes } => put(41, &[row.into(), log, bytes], None),
             Event::Skip { n_bytes } => put(50, &[n_bytes], None),
@@ -366,6 +385,16 @@ impl<'b> Decoder<'b> {
                 host: self.host()?,
                 place: self.number()?,
             },
+            27 => Event::Deferred {
+                host: self.host()?,
+                place: self.number()?,
+                tag: self.number()?.try_into().ok()?,
+            },
+            28 => Event::UrlRule {
+                key: self.number()?,
+                text: self.text()?,
+            },
+            29 => Event::UrlContents(self.slice()?),
             30 => Event::Lost {
                 host: self.host()?,
                 place: self.number()?,

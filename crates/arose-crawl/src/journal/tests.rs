@@ -26,7 +26,7 @@ const URL: Queued<'static> = Queued {
     found_on: "http://h/c",
 };
 
-const EVENTS: [Event<'static>; 21] = [
+const EVENTS: [Event<'static>; 24] = [
     Event::Host("http://h:8080"),
     Event::Url(URL),
     Event::Done {
@@ -78,6 +78,16 @@ const EVENTS: [Event<'static>; 21] = [
         n_tries: 255,
     },
     Event::Dropped { host: 2, place: 16 },
+    Event::Deferred {
+        host: 2,
+        place: 1 << 40,
+        tag: u32::MAX,
+    },
+    Event::UrlRule {
+        key: u64::MAX,
+        text: "{}",
+    },
+    Event::UrlContents(&[7; 32]),
     Event::Seen { n_urls: 1 << 33 },
     Event::Contents {
         row: 4,

@@ -23,6 +23,7 @@ mod quality;
 mod recrawl;
 mod restart;
 mod robots;
+mod rules;
 mod script;
 mod shared;
 mod signals;

@@ -4,53 +4,41 @@ use super::memory::{Frequent, Recent, Table};
 use super::rule::{Parts, Rule};
 use super::sequential::{Outcome, Sequential};
 use super::standing::{Canonical, Config, Event, Place, RuleId, Standing, State};
+use super::wishes::{Blame, Wish, Wishes};
 use crate::digest::digest64;
 use crate::mix::mix;
+use std::collections::BTreeSet;
 
 /// What is known of a rule.
 #[derive(Debug, Clone)]
-struct Hypothesis {
-    standing: Standing,
-    sum: f64,
+pub(super) struct Hypothesis {
+    pub(super) standing: Standing,
+    /// Stands for scope and rule, in every run alike.
+    name: u64,
+    pub(super) sum: f64,
     /// Contents of equal pairs, up to the number wanted.
-    contents: Vec<u64>,
+    pub(super) contents: Vec<u64>,
     /// Values met lately, how many, and how many were new.
     values: Vec<u32>,
-    n_values: u32,
-    n_new: u32,
+    pub(super) n_values: u32,
+    pub(super) n_new: u32,
     /// Probes that brought no page.
-    n_failed: u32,
+    pub(super) n_failed: u32,
 }
 
 impl Hypothesis {
+    /// Stands for the rule in all templates of its site.
+    pub(super) fn of_site(&self) -> u64 {
+        let Standing { scope, rule, .. } = &self.standing;
+        let site = scope.split('/').next().unwrap_or_default();
+        key(&format!("{site} {rule}"))
+    }
+
     /// Whether its values are nearly all different, or its name is known, or it has no values.
     fn is_session(&self) -> bool {
         let rule = &self.standing.rule;
         rule.is_known() || !rule.may_probe() || self.n_new * 10 >= self.n_values * 9
     }
-}
-
-/// An audit that failed: which of several rules is guilty?
-#[derive(Debug, Clone)]
-struct Blame {
-    content: u64,
-    rules: Vec<RuleId>,
-    n_open: usize,
-    is_settled: bool,
-}
-
-/// Why a URL was asked for.
-#[derive(Debug, Clone)]
-enum Wish {
-    Probe(RuleId),
-    Audit(Canonical),
-    /// The canonical form, to be compared with an audited content.
-    Compare {
-        content: u64,
-        url: String,
-        rules: Vec<RuleId>,
-    },
-    Blame(usize, RuleId),
 }
 
 /// Values of a part that are remembered.
@@ -59,8 +47,8 @@ const MAX_VALUES: usize = 64;
 const MAX_FAILED: u32 = 5;
 /// Hypotheses of one template.
 const MAX_RULES: usize = 64;
-/// Wishes that wait.
-const MAX_WISHES: usize = 20_000;
+/// The part of all hypotheses that one site may have.
+const SITE_PART: usize = 20;
 /// Rounds in which rules are applied.
 const MAX_ROUNDS: usize = 10;
 /// Deferred URLs of a rule after which half as many are audited.
@@ -70,7 +58,7 @@ const EARLY: f64 = 12.0;
 #[derive(Debug, Clone)]
 pub struct Learner {
     config: Config,
-    rules: Vec<Hypothesis>,
+    pub(super) rules: Vec<Hypothesis>,
     /// Rules by scope.
     scopes: Table<Vec<RuleId>>,
     /// Sites that have active rules.
@@ -78,11 +66,15 @@ pub struct Learner {
     /// How common contents are in a scope.
     common: Table<Frequent>,
     /// Contents of URLs, and of groups of URLs that differ in one part.
-    contents: Recent<u64>,
-    wishes: Table<Vec<Wish>>,
-    n_wishes: usize,
-    blames: Vec<Blame>,
+    pub(super) contents: Recent<u64>,
+    pub(super) wishes: Wishes,
     events: Vec<Event>,
+    /// Hypotheses of each site: one site must not take the room of all others.
+    n_of_site: Table<u32>,
+    /// Contents of equal pairs of a rule in all templates of a site.
+    pub(super) of_sites: Table<Vec<u64>>,
+    /// Rules of which something else is known than when this was asked last.
+    changed: BTreeSet<RuleId>,
 }
 
 impl Learner {
@@ -96,10 +88,11 @@ impl Learner {
             scopes: Table::default(),
             active: Table::default(),
             common: Table::default(),
-            wishes: Table::default(),
-            n_wishes: 0,
-            blames: Vec::new(),
+            wishes: Wishes::default(),
             events: Vec::new(),
+            n_of_site: Table::default(),
+            of_sites: Table::default(),
+            changed: BTreeSet::new(),
         }
     }
 
@@ -119,11 +112,16 @@ impl Learner {
         std::mem::take(&mut self.events)
     }
 
+    /// The rules of which something else is known than when this was asked last, in order.
+    pub fn take_changed(&mut self) -> Vec<RuleId> {
+        std::mem::take(&mut self.changed).into_iter().collect()
+    }
+
     /// Puts a rule into a state, as a file or a person says; its evidence is kept if there is none
     /// yet.
     pub fn set(&mut self, standing: &Standing) -> Option<RuleId> {
         let id = self.hypothesis(&standing.scope, &standing.rule)?;
-        let rule = &mut self.rules[id as usize];
+        let rule = self.touch(id);
         if rule.standing.n_same + rule.standing.n_different == 0 {
             let state = rule.standing.state;
             rule.standing = Standing {
@@ -159,7 +157,10 @@ impl Learner {
 
     /// The content of a page of this form that was fetched.
     fn known(&self, canonical: &Canonical) -> Option<u64> {
-        let groups = canonical.rules.iter().map(|&id| group(id, &canonical.url));
+        let groups = canonical
+            .rules
+            .iter()
+            .map(|&id| self.group(id, &canonical.url));
         let mut keys = std::iter::once(key(&canonical.url)).chain(groups);
         keys.find_map(|key| self.contents.get(key))
     }
@@ -186,8 +187,37 @@ impl Learner {
         }
     }
 
-    fn is_active(&self, id: RuleId) -> bool {
+    pub(super) fn is_active(&self, id: RuleId) -> bool {
         self.rules[id as usize].standing.state == State::Active
+    }
+
+    /// A rule of which something changes.
+    fn touch(&mut self, id: RuleId) -> &mut Hypothesis {
+        self.changed.insert(id);
+        &mut self.rules[id as usize]
+    }
+
+    /// Whether all rules that gave a canonical form still hold.
+    #[must_use]
+    pub fn holds(&self, canonical: &Canonical) -> bool {
+        canonical.rules.iter().all(|&id| self.is_active(id))
+    }
+
+    /// Whether the content of a URL is wanted for the sake of learning: a probe, or an audit.
+    #[must_use]
+    pub fn is_wanted(&self, url: &str) -> bool {
+        self.wishes.has(key(url))
+    }
+
+    /// The content of a URL that was fetched, as far as it is remembered.
+    #[must_use]
+    pub fn content(&self, url: &str) -> Option<u64> {
+        self.contents.get(key(url))
+    }
+
+    /// What stands for all URLs that differ in one part from each other.
+    fn group(&self, id: RuleId, bare: &str) -> u64 {
+        mix(key(bare) ^ mix(self.rules[id as usize].name))
     }
 
     /// Where a URL that was found belongs. The caller fetches the canonical form if it is new, and
@@ -202,7 +232,7 @@ impl Learner {
     pub fn defer(&mut self, url: &str, canonical: &Canonical) -> bool {
         let mut share = self.config.audit_share;
         for &id in &canonical.rules {
-            let rule = &mut self.rules[id as usize];
+            let rule = self.touch(id);
             let n_deferred = &mut rule.standing.n_deferred;
             *n_deferred = n_deferred.saturating_add(1);
             let early = 0.5 * EARLY / (EARLY + f64::from(*n_deferred));
@@ -211,13 +241,18 @@ impl Learner {
             }
         }
         let draw = mix(key(url) ^ 0x0061_7564_6974) as f64 / u64::MAX as f64;
-        if draw >= share || !self.wish(url, Wish::Audit(canonical.clone())) {
-            return false;
+        if draw < share {
+            self.audit(url, canonical);
         }
+        draw < share
+    }
+
+    /// Has the content of a URL compared with that of its canonical form when it is fetched.
+    pub fn audit(&mut self, url: &str, canonical: &Canonical) {
+        self.wish(url, Wish::Audit(canonical.clone()));
         for &id in &canonical.rules {
-            self.rules[id as usize].standing.n_audited += 1;
+            self.touch(id).standing.n_audited += 1;
         }
-        true
     }
 
     /// Takes down the content of a URL that was fetched: what stands for its text and that of its
@@ -225,9 +260,8 @@ impl Learner {
     /// URLs to fetch for the sake of learning, except those that wait for a request already.
     pub fn fetched(&mut self, url: &str, content: Option<u64>) -> Vec<String> {
         let mut wanted = Vec::new();
-        let wishes = self.wishes.remove(&key(url)).unwrap_or_default();
+        let wishes = self.wishes.take(key(url));
         let is_wish = !wishes.is_empty();
-        self.n_wishes -= wishes.len();
         for wish in wishes {
             self.grant(url, content, wish, &mut wanted);
         }
@@ -272,9 +306,9 @@ impl Learner {
         // As the bare form of what was fetched before.
         for scope in [&site, &template] {
             for id in self.scopes.get(&key(scope)).cloned().unwrap_or_default() {
-                let group = group(id, own);
+                let group = self.group(id, own);
                 if let Some(other) = self.contents.remove(group) {
-                    self.rules[id as usize].standing.is_removable |= other == content;
+                    self.touch(id).standing.is_removable |= other == content;
                     self.judge(id, other == content, content, is_common);
                     self.contents.insert(group, content);
                 }
@@ -298,9 +332,9 @@ impl Learner {
             let bare = self.canonical(&bare).map_or(bare, |form| form.url);
             // A probe repeats the values of another URL.
             let is_due = !is_wish && self.note_value(id, own);
-            let group = group(id, &bare);
+            let group = self.group(id, &bare);
             if let Some(other) = self.contents.get(key(&bare)) {
-                self.rules[id as usize].standing.is_removable |= other == content;
+                self.touch(id).standing.is_removable |= other == content;
                 self.judge(id, other == content, content, is_common);
             } else if let Some(other) = self.contents.get(group) {
                 self.judge(id, other == content, content, is_common);
@@ -309,10 +343,9 @@ impl Learner {
             }
             self.contents.insert(group, content);
         }
-        if let Some((id, bare)) = probe
-            && self.wish(&bare, Wish::Probe(id))
-        {
-            self.rules[id as usize].standing.n_probes += 1;
+        if let Some((id, bare)) = probe {
+            self.wish(&bare, Wish::Probe(id));
+            self.touch(id).standing.n_probes += 1;
             wanted.push(bare);
         }
     }
@@ -320,7 +353,7 @@ impl Learner {
     /// Takes down the value of a part; whether it is time for a probe.
     fn note_value(&mut self, id: RuleId, url: &str) -> bool {
         let max_probes = self.config.max_probes;
-        let rule = &mut self.rules[id as usize];
+        let rule = self.touch(id);
         let Some(value) = rule.standing.rule.value(url) else {
             return false;
         };
@@ -348,6 +381,7 @@ impl Learner {
         if rule.standing.state != State::Testing || (is_same && is_common) {
             return;
         }
+        self.changed.insert(id);
         match is_same {
             true => {
                 rule.standing.n_same += 1;
@@ -365,8 +399,14 @@ impl Learner {
                 rule.sum += self.config.test.different;
             }
         }
+        // A template may have fewer pages than contents are wanted: those of its site count.
+        let of_site = self.of_sites.entry(rule.of_site()).or_default();
+        if is_same && of_site.len() < min_contents && !of_site.contains(&content) {
+            of_site.push(content);
+        }
+        let n_contents = rule.contents.len().max(of_site.len());
         match Sequential::outcome(rule.sum) {
-            Outcome::Accepted if rule.contents.len() >= min_contents => {
+            Outcome::Accepted if n_contents >= min_contents => {
                 self.change(id, State::Active);
             }
             Outcome::Rejected => self.change(id, State::Rejected),
@@ -376,8 +416,8 @@ impl Learner {
         }
     }
 
-    fn change(&mut self, id: RuleId, state: State) {
-        let rule = &mut self.rules[id as usize];
+    pub(super) fn change(&mut self, id: RuleId, state: State) {
+        let rule = self.touch(id);
         let before = std::mem::replace(&mut rule.standing.state, state);
         if state != State::Testing {
             rule.values = Vec::new();
@@ -403,7 +443,7 @@ impl Learner {
     }
 
     /// The number of a rule in a scope, made if there is room.
-    fn hypothesis(&mut self, scope: &str, rule: &Rule) -> Option<RuleId> {
+    pub(super) fn hypothesis(&mut self, scope: &str, rule: &Rule) -> Option<RuleId> {
         let of_scope = self.scopes.get(&key(scope)).map_or(&[][..], Vec::as_slice);
         let found = of_scope.iter().find(|&&id| {
             let standing = &self.rules[id as usize].standing;
@@ -415,21 +455,17 @@ impl Learner {
         if self.rules.len() >= self.config.max_hypotheses || of_scope.len() >= MAX_RULES {
             return None;
         }
+        let site = scope.split('/').next().unwrap_or_default();
+        let n_of_site = self.n_of_site.entry(key(site)).or_default();
+        if *n_of_site as usize >= (self.config.max_hypotheses / SITE_PART).max(MAX_RULES) {
+            return None;
+        }
+        *n_of_site += 1;
         let id = self.rules.len() as RuleId;
         let is_known = self.config.has_prior && rule.is_known();
         self.rules.push(Hypothesis {
-            standing: Standing {
-                scope: scope.to_owned(),
-                rule: rule.clone(),
-                state: State::Testing,
-                n_same: 0,
-                n_different: 0,
-                n_contents: 0,
-                n_probes: 0,
-                n_deferred: 0,
-                n_audited: 0,
-                is_removable: false,
-            },
+            standing: Standing::new(scope, rule.clone(), State::Testing),
+            name: key(&format!("{scope} {rule}")),
             sum: if is_known { Sequential::KNOWN } else { 0.0 },
             contents: Vec::new(),
             values: Vec::new(),
@@ -441,19 +477,19 @@ impl Learner {
         Some(id)
     }
 
-    fn wish(&mut self, url: &str, wish: Wish) -> bool {
-        if self.n_wishes >= MAX_WISHES {
-            return false;
+    /// Takes down why a URL is wanted. The oldest wishes give way to new ones: nobody may ever fetch
+    /// what they are about.
+    fn wish(&mut self, url: &str, wish: Wish) {
+        if let Some(Wish::Blame(number, id)) = self.wishes.push(key(url), wish) {
+            let content = self.wishes.blame(number).map(|blame| blame.content);
+            self.blame(number, id, content);
         }
-        self.n_wishes += 1;
-        self.wishes.entry(key(url)).or_default().push(wish);
-        true
     }
 
     /// A URL was fetched that had been asked for.
     fn grant(&mut self, url: &str, content: Option<u64>, wish: Wish, wanted: &mut Vec<String>) {
         match (wish, content) {
-            (Wish::Probe(id), None) => self.rules[id as usize].n_failed += 1,
+            (Wish::Probe(id), None) => self.touch(id).n_failed += 1,
             (Wish::Probe(_), Some(_)) | (Wish::Audit(_), None) => {}
             (Wish::Audit(canonical), Some(content)) => match self.known(&canonical) {
                 Some(other) => {
@@ -465,9 +501,8 @@ impl Learner {
                         url: url.to_owned(),
                         rules: canonical.rules.clone(),
                     };
-                    if self.wish(&canonical.url, compare) {
-                        wanted.push(canonical.url);
-                    }
+                    self.wish(&canonical.url, compare);
+                    wanted.push(canonical.url);
                 }
                 None => {}
             },
@@ -510,19 +545,18 @@ impl Learner {
         rules: &[RuleId],
         wanted: &mut Vec<String>,
     ) {
-        let number = self.blames.len();
-        self.blames.push(Blame {
+        let number = self.wishes.begin_blame(Blame {
             content,
             rules: rules.to_vec(),
-            n_open: 0,
+            n_open: rules.len(),
             is_settled: false,
         });
-        self.blames[number].n_open = rules.len();
         for &id in rules {
             let bare = self.rules[id as usize].standing.rule.apply(url);
             let bare = bare.unwrap_or_default();
             match self.contents.get(key(&bare)) {
-                None if self.config.max_probes > 0 && self.wish(&bare, Wish::Blame(number, id)) => {
+                None if self.config.max_probes > 0 => {
+                    self.wish(&bare, Wish::Blame(number, id));
                     wanted.push(bare);
                 }
                 // What cannot be fetched says nothing against the rule.
@@ -532,31 +566,30 @@ impl Learner {
     }
 
     /// One rule alone was applied to a URL whose audit failed.
-    fn blame(&mut self, number: usize, id: RuleId, content: Option<u64>) {
-        let blame = &mut self.blames[number];
-        blame.n_open -= 1;
-        if content != Some(blame.content) {
-            blame.is_settled = true;
-            if self.is_active(id) {
-                self.change(id, State::Suspended);
-            }
+    fn blame(&mut self, number: u64, id: RuleId, content: Option<u64>) {
+        let Some(blame) = self.wishes.blame(number) else {
             return;
-        }
+        };
+        blame.n_open -= 1;
+        let is_guilty = content != Some(blame.content);
+        blame.is_settled |= is_guilty;
         // None is guilty alone: the youngest goes.
-        if blame.n_open == 0 && !blame.is_settled {
-            let youngest = blame.rules.iter().copied().max();
-            if let Some(id) = youngest.filter(|&id| self.is_active(id)) {
-                self.change(id, State::Suspended);
-            }
+        let is_open = blame.n_open > 0;
+        let youngest = blame.rules.iter().copied().max();
+        let suspect = match (is_guilty, is_open || blame.is_settled) {
+            (true, _) => Some(id),
+            (false, true) => None,
+            (false, false) => youngest,
+        };
+        if !is_open {
+            self.wishes.end_blame(number);
+        }
+        if let Some(id) = suspect.filter(|&id| self.is_active(id)) {
+            self.change(id, State::Suspended);
         }
     }
 }
 
-fn key(text: &str) -> u64 {
+pub(super) fn key(text: &str) -> u64 {
     digest64(text.as_bytes())
-}
-
-/// What stands for all URLs that differ in one part from each other.
-fn group(id: RuleId, bare: &str) -> u64 {
-    mix(key(bare) ^ mix(u64::from(id) + 1))
 }

@@ -27,20 +27,26 @@ impl std::hash::Hasher for Scatter {
 
 pub(super) type Table<V> = HashMap<u64, V, BuildHasherDefault<Scatter>>;
 
-/// A map that forgets what was not used for long: between one and two times `capacity` entries.
+/// A map that forgets what was not used for long: between one and two times `capacity` entries. It
+/// takes down what is new, as long as somebody asks for it now and then.
 #[derive(Debug, Clone)]
 pub(super) struct Recent<V> {
     young: Table<V>,
     old: Table<V>,
     capacity: usize,
+    news: Vec<(u64, V)>,
 }
 
-impl<V: Copy> Recent<V> {
+/// News that are kept; further ones are not.
+const MAX_NEWS: usize = 1 << 16;
+
+impl<V: Copy + PartialEq> Recent<V> {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             young: Table::default(),
             old: Table::default(),
             capacity: capacity.max(1),
+            news: Vec::new(),
         }
     }
 
@@ -52,7 +58,14 @@ impl<V: Copy> Recent<V> {
         if self.young.len() >= self.capacity {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(key, value);
+        if self.young.insert(key, value) != Some(value) && self.news.len() < MAX_NEWS {
+            self.news.push((key, value));
+        }
+    }
+
+    /// What is new since this was asked last.
+    pub(super) fn take_news(&mut self) -> Vec<(u64, V)> {
+        std::mem::take(&mut self.news)
     }
 
     pub(super) fn remove(&mut self, key: u64) -> Option<V> {

@@ -50,14 +50,17 @@
 mod learner;
 mod memory;
 mod rule;
+mod saved;
 mod sequential;
 #[cfg(test)]
 mod shop;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod wishes;
 
 pub use learner::Learner;
 pub use rule::{Alphabet, Class, NoRule, Rule, is_known_name};
+pub use saved::Saved;
 pub use sequential::{Outcome, Sequential, lower_bound};
 pub use standing::{Canonical, Config, Event, Place, RuleId, Standing, State};

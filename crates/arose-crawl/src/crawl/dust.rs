@@ -1,0 +1,597 @@
+//! URL rules in the loop: which URLs wait because another one has their page.
+//!
+//! *Question.* Rules ([`arose::dust`]) say which parts of URLs do not select a page. What does the
+//! crawl do with a URL that such a rule covers, so that nothing is lost if the rule is wrong, and
+//! nothing by a crash? *Idea.* The URL is queued as any other and then *deferred*: it stays in the
+//! journal, and its host keeps its place there. Its canonical form is asked for beside it, in the
+//! same batch, so that no commit has one without the other. Where a URL waited before its rule was
+//! found, that is done when it is its turn. An audit that fails suspends a rule, and all that is
+//! deferred at the hosts of its site is queued again; what other rules cover is deferred again when
+//! it is its turn, without a request.
+//!
+//! *Evidence* comes from pages with status 200 and some text. Two have the same content if the
+//! duplicate checker says that one duplicates the other, or both the same page; or if they differ
+//! in nothing but session IDs in their links, which the checker sees as text ([`crate::page`]).
+//! Probes are links like others, with the mass of the page that they are for.
+//!
+//! *Memory.* That of the learner, and about 25 bytes for each deferred URL of a host in memory.
+//! Rules, what is deferred, and what stands for the contents of the last pages are in the journal.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use arose::digest::digest64;
+use arose::dust::{Canonical, Event as RuleEvent, Learner, Place as Placed, Saved, State};
+
+use super::background::Text;
+use super::*;
+use crate::counters::Counter;
+use crate::fingerprint::Fingerprint;
+use crate::frontier::{Host, RECALLED, Rules, Tag};
+use crate::guard::Candidate;
+use crate::journal::{Event, MAX_CONTENTS};
+use crate::robots::Robots;
+use crate::rules;
+use crate::seen::Membership;
+
+/// Rules with evidence, as in a file.
+pub use arose::dust::Standing as UrlRule;
+
+/// Rules that are shown.
+const N_SHOWN: usize = 20;
+
+/// Why a link is asked for, where rules have to do with it.
+#[derive(Debug)]
+pub(super) enum Mark {
+    /// A rule covers it, and its canonical form is known or asked for beside it.
+    Covered(Canonical),
+    /// The same, and it was found on a page that was fetched to learn.
+    CoveredTwice(Canonical),
+    /// It is the canonical form of a URL whose turn it was.
+    Instead {
+        host: HostId,
+        turn: Turn,
+        url: NormalUrl,
+        canonical: Canonical,
+    },
+    /// It is fetched for the sake of learning.
+    Wanted,
+}
+
+/// The last line of each rule, in the order in which they came first, and the last contents.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    numbers: HashMap<u64, usize>,
+    lines: Vec<String>,
+    contents: VecDeque<(u64, u64)>,
+}
+
+impl Lines {
+    pub(super) fn set(&mut self, key: u64, text: &str) {
+        let number = *self.numbers.entry(key).or_insert(self.lines.len());
+        match self.lines.get_mut(number) {
+            Some(line) => text.clone_into(line),
+            None => self.lines.push(text.to_owned()),
+        }
+    }
+
+    pub(super) fn remember(&mut self, pairs: &[u8]) {
+        let (numbers, _) = pairs.as_chunks::<8>();
+        let numbers: Vec<u64> = numbers
+            .iter()
+            .map(|&bytes| u64::from_le_bytes(bytes))
+            .collect();
+        let (pairs, _) = numbers.as_chunks::<2>();
+        self.contents
+            .extend(pairs.iter().map(|&[key, content]| (key, content)));
+        let n_over = self.contents.len().saturating_sub(MAX_CONTENTS);
+        self.contents.drain(..n_over);
+    }
+
+    /// What they say; one that says nothing is damage, since the journal has checksums.
+    pub(super) fn saved(&self) -> Result<Vec<Saved>, Error> {
+        let lines = self.lines.iter();
+        let saved = lines.map(|line| rules::parse_saved(line));
+        let saved: Result<Vec<Saved>, String> = saved.collect();
+        saved.map_err(|_| Error::damaged(Path::new(store::JOURNAL), "a URL rule cannot be read"))
+    }
+}
+
+/// Where URLs are deferred: hosts, by site.
+#[derive(Debug, Default)]
+pub(super) struct Deferred {
+    hosts: BTreeMap<HostId, (u64, u64)>,
+    n: u64,
+}
+
+impl Deferred {
+    /// Takes down how many URLs are deferred at a host.
+    pub(super) fn set(&mut self, id: HostId, host: &Host) {
+        let n = host.deferred.len() as u64;
+        let before = match n {
+            0 => self.hosts.remove(&id),
+            _ => self.hosts.insert(id, (site_key(site_of(&host.origin)), n)),
+        };
+        self.n = self.n + n - before.map_or(0, |(_, n)| n);
+    }
+
+    /// How many there are.
+    pub(super) fn n(&self) -> u64 {
+        self.n
+    }
+
+    fn of_site(&self, site: &str) -> Vec<HostId> {
+        let key = site_key(site);
+        let hosts = self.hosts.iter().filter(|(_, (other, _))| *other == key);
+        hosts.map(|(&id, _)| id).collect()
+    }
+}
+
+/// What the rules of an origin are about: its name and port without `www.`.
+fn site_of(origin: &str) -> &str {
+    let host = origin.split_once("://").map_or(origin, |(_, host)| host);
+    host.strip_prefix("www.").unwrap_or(host)
+}
+
+fn site_key(site: &str) -> u64 {
+    digest64(site.as_bytes())
+}
+
+/// The rules of a crawl.
+#[derive(Debug)]
+pub(super) struct Dust {
+    /// None where rules are off.
+    pub(super) learner: Option<Learner>,
+    pub(super) deferred: Deferred,
+    /// Whether all that was deferred has been queued to be fetched.
+    audits_all: bool,
+}
+
+/// What a page teaches.
+pub(super) struct Lesson {
+    host: HostId,
+    url: String,
+    content: Option<u64>,
+    depth: u32,
+    gift: Gift,
+}
+
+impl Dust {
+    /// Goes on with what the journal and the log say.
+    pub(super) fn restore(
+        settings: &Settings,
+        lines: Lines,
+        deferred: Deferred,
+    ) -> Result<Self, Error> {
+        let config = settings.rules.learning().map_err(Error::Settings)?;
+        let mut learner = settings.rules.on.then(|| Learner::new(config));
+        if let Some(learner) = &mut learner {
+            for saved in lines.saved()? {
+                learner.restore(saved);
+            }
+            learner.recall(lines.contents);
+        }
+        Ok(Self {
+            learner,
+            deferred,
+            audits_all: false,
+        })
+    }
+
+    /// The rules that defer most, those that are active first.
+    pub(super) fn shown(&self) -> Vec<UrlRule> {
+        most_important(self.learner.iter().flat_map(Learner::rules))
+    }
+
+    /// Rules that defer URLs.
+    pub(super) fn n_active(&self) -> u64 {
+        let rules = self.learner.iter().flat_map(Learner::rules);
+        rules.filter(|rule| rule.state == State::Active).count() as u64
+    }
+
+    /// The canonical form of a URL that rules may defer.
+    fn form(&self, url: &NormalUrl) -> Option<Canonical> {
+        let learner = self.learner.as_ref()?;
+        match learner.place(url.as_str()) {
+            Placed::Same(canonical) if !learner.is_wanted(url.as_str()) => Some(canonical),
+            _ => None,
+        }
+    }
+}
+
+/// The first of some rules: those that are active, and that defer most.
+pub(super) fn most_important<'r>(rules: impl Iterator<Item = &'r UrlRule>) -> Vec<UrlRule> {
+    let order = |rule: &&UrlRule| {
+        let is_active = rule.state == State::Active;
+        let evidence = u64::from(rule.n_same) + u64::from(rule.n_different);
+        Reverse((is_active, rule.n_deferred, evidence))
+    };
+    // There may be very many, once a second.
+    let mut rules: Vec<&UrlRule> = rules
+        .filter(|rule| rule.state != State::Testing || rule.n_same > 0)
+        .collect();
+    if rules.len() > N_SHOWN {
+        rules.select_nth_unstable_by_key(N_SHOWN, order);
+        rules.truncate(N_SHOWN);
+    }
+    rules.sort_by(|a, b| (order(a), &a.scope, &a.rule).cmp(&(order(b), &b.scope, &b.rule)));
+    rules.into_iter().cloned().collect()
+}
+
+impl Crawl {
+    /// Adds a link to those that are asked for, and its canonical form if a rule covers it.
+    pub(super) fn push_found(&mut self, mut pending: Pending) {
+        let found = &pending.found;
+        let is_subject = pending.depth > 0 && pending.n_redirects == 0 && found.kind == Kind::Page;
+        let form = is_subject.then(|| self.dust.form(&found.url)).flatten();
+        let Some(canonical) = form else {
+            self.found.push(Item::Link(pending));
+            return;
+        };
+        let stand_in = match canonical.is_fetchable && !canonical.is_known {
+            true => self.stand_in(&canonical.url, pending.depth),
+            false => None,
+        };
+        if canonical.is_known || stand_in.is_some() {
+            // Copies of pages with a hundred links would have more of them audited, for ever.
+            let learner = self.dust.learner.as_ref();
+            let is_copy = learner.is_some_and(|learner| learner.is_wanted(&pending.found_on));
+            pending.mark = Some(Box::new(match is_copy {
+                true => Mark::CoveredTwice(canonical),
+                false => Mark::Covered(canonical),
+            }));
+        }
+        let stand_in = stand_in.map(|found| Pending {
+            found,
+            depth: pending.depth,
+            n_redirects: 0,
+            from: pending.from,
+            found_on: Arc::clone(&pending.found_on),
+            is_last: pending.is_last,
+            gift: pending.gift,
+            is_again: pending.is_again,
+            mark: None,
+        });
+        self.found.push(Item::Link(pending));
+        self.push_own(stand_in);
+    }
+
+    /// Adds a link that no page has.
+    fn push_own(&mut self, pending: Option<Pending>) {
+        if let Some(pending) = pending {
+            self.counters.add(Counter::Discovered, 1);
+            self.found.push(Item::Link(pending));
+        }
+    }
+
+    /// A URL that is fetched in place of another, or to learn, if it may be fetched as far as is
+    /// known.
+    fn stand_in(&self, text: &str, depth: u32) -> Option<Found> {
+        let url = self.shared.normalize(text, None).ok()?;
+        let candidate = Candidate {
+            url: &url,
+            link_depth: depth,
+            robots: None,
+        };
+        let is_approved = self.shared.guard.approve_for(&candidate, Kind::Page.into());
+        let fingerprint = Fingerprint::of(&url);
+        if url.as_str() != text || is_approved.is_err() || !(self.seams.is_ours)(&url) {
+            return None;
+        }
+        let is_allowed = match self.frontier.find(fingerprint.host) {
+            Some(id) if self.frontier.hosts.is_warm(id) => {
+                let rules = &self.frontier.hosts[id as usize].rules;
+                !matches!(rules, Rules::Known(robots, _) if !robots.verdict(&url).allowed)
+            }
+            Some(_) => true,
+            None => self.frontier.admits_host(&url),
+        };
+        if !is_allowed {
+            return None;
+        }
+        Some(Found {
+            url,
+            fingerprint,
+            kind: Kind::Page,
+            is_redirect: false,
+            class: 0,
+            is_repeat: false,
+        })
+    }
+
+    /// Whether a URL that is new is deferred at once.
+    pub(super) fn defers(&mut self, pending: &Pending) -> bool {
+        match pending.mark.as_deref() {
+            Some(Mark::Covered(canonical)) => self.is_deferred(&pending.found.url, canonical, 0),
+            Some(Mark::CoveredTwice(canonical)) => {
+                self.is_deferred(&pending.found.url, canonical, RECALLED)
+            }
+            _ => false,
+        }
+    }
+
+    /// Counts a URL that a rule covers; whether it is to be deferred.
+    fn is_deferred(&mut self, url: &NormalUrl, canonical: &Canonical, n_tries: u8) -> bool {
+        let Some(learner) = &mut self.dust.learner else {
+            return false;
+        };
+        if !learner.holds(canonical) {
+            return false;
+        }
+        if n_tries == RECALLED {
+            return true;
+        }
+        let is_audit = learner.defer(url.as_str(), canonical);
+        self.counters.add(Counter::Audits, is_audit.into());
+        !is_audit
+    }
+
+    /// Defers a URL that is in the journal and not in a queue.
+    pub(super) fn defer_url(&mut self, id: HostId, place: Place, tag: Tag, weight: Weight) {
+        let host = &mut self.frontier.hosts[id as usize];
+        host.deferred.insert(place, (tag, weight));
+        self.dust.deferred.set(id, host);
+        self.counters.add(Counter::DeferredUrls, 1);
+        self.journal.push(Event::Deferred {
+            host: id,
+            place,
+            tag: tag.to_number(),
+        });
+    }
+
+    /// Whether the URL whose turn it is waits instead, because of a rule.
+    pub(super) fn puts_off(
+        &mut self,
+        id: HostId,
+        turn: Turn,
+        url: &NormalUrl,
+        text: &Text,
+        robots: &Robots,
+    ) -> bool {
+        let is_subject = text.depth > 0 && text.n_redirects == 0 && text.kind == Kind::Page;
+        if !is_subject || self.recrawl.is_again(turn.place) {
+            return false;
+        }
+        let Some(canonical) = self.dust.form(url) else {
+            return false;
+        };
+        if self.dust.audits_all && turn.n_tries == RECALLED {
+            if let Some(learner) = &mut self.dust.learner {
+                learner.audit(url.as_str(), &canonical);
+            }
+            self.counters.add(Counter::Audits, 1);
+            return false;
+        }
+        if canonical.is_known {
+            let is_deferred = self.is_deferred(url, &canonical, turn.n_tries);
+            if is_deferred {
+                self.defer_turn(id, turn, url);
+            }
+            return is_deferred;
+        }
+        let stand_in = match canonical.is_fetchable {
+            true => self.stand_in(&canonical.url, text.depth),
+            false => None,
+        };
+        let Some(found) = stand_in.filter(|found| {
+            found.url.origin() != url.origin() || robots.verdict(&found.url).allowed
+        }) else {
+            return false;
+        };
+        let pending = Pending {
+            found,
+            depth: text.depth,
+            n_redirects: 0,
+            from: Some(id),
+            found_on: url.as_str().into(),
+            is_last: text.is_last,
+            gift: Gift::whole(turn.weight, digest64(url.as_str().as_bytes())),
+            is_again: false,
+            mark: Some(Box::new(Mark::Instead {
+                host: id,
+                turn,
+                url: url.clone(),
+                canonical,
+            })),
+        };
+        self.push_own(Some(pending));
+        true
+    }
+
+    fn defer_turn(&mut self, id: HostId, turn: Turn, url: &NormalUrl) {
+        let tag = Tag::of(Fingerprint::of(url).rest);
+        self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
+        self.defer_url(id, turn.place, tag, turn.weight);
+    }
+
+    /// A link was asked for and is queued if it is new: what rules have to do with it.
+    pub(super) fn follow_mark(&mut self, pending: Pending, membership: Membership) {
+        match pending.mark.map(|mark| *mark) {
+            Some(Mark::Instead {
+                host,
+                turn,
+                url,
+                canonical,
+            }) => match self.is_deferred(&url, &canonical, turn.n_tries) {
+                true => self.defer_turn(host, turn, &url),
+                false => {
+                    self.frontier.hosts[host as usize].put_back(turn);
+                    self.frontier.advance(host);
+                }
+            },
+            Some(Mark::Wanted) if membership == Membership::Known => {
+                self.recall_one(pending.found.fingerprint);
+            }
+            Some(Mark::Wanted | Mark::Covered(_) | Mark::CoveredTwice(_)) | None => {}
+        }
+    }
+
+    /// Queues a URL again that is wanted, if it was deferred.
+    fn recall_one(&mut self, fingerprint: Fingerprint) {
+        let Some(id) = self.frontier.find(fingerprint.host) else {
+            return;
+        };
+        if !self.dust.deferred.hosts.contains_key(&id) {
+            return;
+        }
+        let tag = Tag::of(fingerprint.rest);
+        let host = &mut self.frontier.hosts[id as usize];
+        let found = host.deferred.iter().find(|(_, (other, _))| *other == tag);
+        let Some(place) = found.map(|(&place, _)| place) else {
+            return;
+        };
+        if let Some(turn) = host.remove(place) {
+            host.put_back(turn);
+        }
+        self.note_recalled(id, &[place], 0);
+    }
+
+    /// Takes down that URLs which were deferred wait again.
+    fn note_recalled(&mut self, id: HostId, places: &[Place], n_tries: u8) {
+        for &place in places {
+            self.journal.push(Event::Tried {
+                host: id,
+                place,
+                n_tries,
+            });
+        }
+        let host = &self.frontier.hosts[id as usize];
+        self.dust.deferred.set(id, host);
+        let n = places.len() as u64;
+        self.counters.add(Counter::RecalledUrls, n);
+        self.frontier.n_queued += n;
+        self.frontier.advance(id);
+    }
+
+    /// Queues all again that is deferred at hosts.
+    fn recall_hosts(&mut self, hosts: Vec<HostId>) {
+        for id in hosts {
+            let places = self.frontier.hosts[id as usize].recall();
+            self.note_recalled(id, &places, RECALLED);
+        }
+    }
+
+    /// Queues all again that is deferred, where no rule defers it any more.
+    pub(super) fn recall_if_off(&mut self) -> Result<(), Error> {
+        if self.dust.learner.is_none() {
+            for id in self.dust.deferred.hosts.keys().copied().collect::<Vec<_>>() {
+                self.recall_hosts(vec![id]);
+                self.frontier.hosts.shelve(2)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues all that is deferred once, where nothing else is left and the settings ask for it;
+    /// whether there was something.
+    pub(super) fn audit_rest(&mut self) -> bool {
+        let is_asked = self.settings().rules.audit_all && !self.dust.audits_all;
+        if !is_asked || self.dust.deferred.n() == 0 {
+            return false;
+        }
+        self.dust.audits_all = true;
+        self.recall_hosts(self.dust.deferred.hosts.keys().copied().collect());
+        true
+    }
+
+    /// What a page teaches; nothing if it was fetched before, or is none.
+    pub(super) fn lesson(&mut self, report: &Report) -> Option<Lesson> {
+        let learner = self.dust.learner.as_mut()?;
+        let is_first = report.ticket.is_some() && report.revisit.is_none();
+        if !is_first || report.kind != Kind::Page {
+            return None;
+        }
+        let origin = &self.frontier.hosts[report.host as usize].origin;
+        let url = format!("{origin}{}", report.rest);
+        let original = report.original.as_ref().map(|original| &*original.url);
+        let counts = report.status == 200 && report.is_page && report.has_text;
+        let content = counts.then(|| learner.content_id(report.likeness, original));
+        let draw = digest64(url.as_bytes());
+        Some(Lesson {
+            host: report.host,
+            url,
+            content,
+            depth: report.depth,
+            gift: Gift::whole(report.weight, draw),
+        })
+    }
+
+    /// Learns from a page, and asks for what more is wanted.
+    pub(super) fn learn(&mut self, lesson: Option<Lesson>) {
+        let (Some(lesson), Some(learner)) = (lesson, &mut self.dust.learner) else {
+            return;
+        };
+        let wanted = learner.fetched(&lesson.url, lesson.content);
+        let depth = lesson.depth.max(1);
+        let found_on: Arc<str> = lesson.url.into();
+        for text in wanted {
+            let Some(found) = self.stand_in(&text, depth) else {
+                continue;
+            };
+            self.counters.add(Counter::Probes, 1);
+            self.push_own(Some(Pending {
+                found,
+                depth,
+                n_redirects: 0,
+                from: Some(lesson.host),
+                found_on: Arc::clone(&found_on),
+                is_last: false,
+                gift: lesson.gift,
+                is_again: false,
+                mark: Some(Box::new(Mark::Wanted)),
+            }));
+        }
+        self.hear_rules();
+    }
+
+    /// Queues again what was deferred because of rules that are suspended.
+    pub(super) fn hear_rules(&mut self) {
+        let Some(learner) = &mut self.dust.learner else {
+            return;
+        };
+        for event in learner.take_events() {
+            if let RuleEvent::Suspended(id) = event
+                && let Some(rule) = self.dust.learner.as_ref().and_then(|all| all.rule(id))
+            {
+                let site = rule.scope.split('/').next().unwrap_or_default();
+                let hosts = self.dust.deferred.of_site(site);
+                self.recall_hosts(hosts);
+            }
+        }
+    }
+
+    /// Writes down what has become known of rules.
+    pub(super) fn note_url_rules(&mut self) {
+        let Some(learner) = &mut self.dust.learner else {
+            return;
+        };
+        for id in learner.take_changed() {
+            let Some(saved) = learner.saved(id).filter(has_evidence) else {
+                continue;
+            };
+            let standing = &saved.standing;
+            let name = format!("{} {}", standing.scope, standing.rule);
+            self.journal.push(Event::UrlRule {
+                key: digest64(name.as_bytes()),
+                text: &rules::to_saved(&saved),
+            });
+        }
+        let remembered = learner.take_remembered();
+        let bytes = |&(key, content): &(u64, u64)| [key, content].map(u64::to_le_bytes);
+        let bytes: Vec<[u8; 8]> = remembered.iter().flat_map(bytes).collect();
+        if !bytes.is_empty() {
+            self.journal.push(Event::UrlContents(bytes.as_flattened()));
+        }
+    }
+}
+
+/// Whether there is something to remember of a rule.
+fn has_evidence(saved: &Saved) -> bool {
+    let Saved { standing, .. } = saved;
+    let n = [
+        standing.n_same,
+        standing.n_different,
+        standing.n_probes,
+        standing.n_deferred,
+    ];
+    standing.state != State::Testing || n.iter().any(|&n| n > 0)
+}

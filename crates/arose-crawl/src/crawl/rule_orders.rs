@@ -1,0 +1,86 @@
+//! URL rules from outside: to list, to switch and to import them.
+//!
+//! Orders are lines of a file in the directory of the crawl, as in `rules.jsonl`. A running crawl
+//! looks for it once a second, a new one when it starts. The file goes when what it says is
+//! committed; taken twice, it says the same.
+
+use arose_dedup::disk;
+
+use super::*;
+use crate::error::Context;
+use crate::rules;
+
+const ORDER: &str = "rules.order";
+
+impl Crawl {
+    /// Takes rules that somebody has switched or imported, if there are some.
+    pub(super) fn take_rules_order(&mut self) -> Result<Option<String>, Error> {
+        let path = self.folder.join(ORDER);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = std::fs::read_to_string(&path).context("reading", &path)?;
+        let (rules, n_bad) = rules::parse_all(&text);
+        let mut n_full = 0;
+        let Some(learner) = &mut self.dust.learner else {
+            live::remove(&path)?;
+            let message = "URL rules are off (rules.on), so none were taken";
+            return Ok(Some(message.to_owned()));
+        };
+        for rule in &rules {
+            n_full += u64::from(learner.set(rule).is_none());
+        }
+        self.hear_rules();
+        self.commit_all()?;
+        live::remove(&path)?;
+        let n_taken = rules.len() as u64 - n_full;
+        let mut message = format!("{n_taken} URL rules taken");
+        if n_bad + n_full > 0 {
+            message.push_str(&format!(
+                "; {n_bad} lines are not rules, {n_full} rules are too many"
+            ));
+        }
+        Ok(Some(message))
+    }
+}
+
+/// The URL rules of a crawl with their evidence, as of its last commit, in the order in which they
+/// were found. Rules that were [ordered](order_rules) and not taken yet are as they will be.
+///
+/// # Errors
+///
+/// If there is no crawl in the directory, or it is damaged.
+pub fn url_rules(folder: &Path) -> Result<Vec<UrlRule>, Error> {
+    let saved = look::url_rules(folder)?.saved()?;
+    let mut rules: Vec<UrlRule> = saved.into_iter().map(|saved| saved.standing).collect();
+    let order = std::fs::read_to_string(folder.join(ORDER)).unwrap_or_default();
+    for ordered in rules::parse_all(&order).0 {
+        let is_it = |rule: &&mut UrlRule| rule.scope == ordered.scope && rule.rule == ordered.rule;
+        match rules.iter_mut().find(is_it) {
+            Some(rule) => rule.state = ordered.state,
+            None => rules.push(ordered),
+        }
+    }
+    Ok(rules)
+}
+
+/// Gives rules of a crawl the states that these have, and adds those that it does not know. A crawl
+/// that is running takes them within a second, one that is started later at once. What a rule
+/// defers is queued again when it is switched off.
+///
+/// # Errors
+///
+/// If there is no crawl in the directory, or it cannot be written.
+pub fn order_rules(folder: &Path, wanted: &[UrlRule]) -> Result<(), Error> {
+    if !is_crawl(folder) {
+        let message = format!("there is no crawl in `{}`", folder.display());
+        return Err(Error::Settings(message));
+    }
+    let path = folder.join(ORDER);
+    let mut text = std::fs::read_to_string(&path).unwrap_or_default();
+    for rule in wanted {
+        text.push_str(&rules::to_line(rule));
+        text.push('\n');
+    }
+    disk::replace(&path, text.as_bytes()).context("writing", &path)
+}

@@ -1,0 +1,115 @@
+//! Rules with all that was learned of them, to be kept from one run to the next.
+
+use super::learner::{Learner, key};
+use super::standing::{RuleId, Standing, State};
+use crate::mix::mix;
+
+/// What a learner knows of a rule, except for the contents of single URLs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saved {
+    /// The rule and its evidence.
+    pub standing: Standing,
+    /// How far the [sequential test](super::Sequential) has come.
+    pub sum: f64,
+    /// Contents that equal pairs had, as far as they were counted.
+    pub contents: Vec<u64>,
+    /// Values met.
+    pub n_values: u32,
+    /// Of these: new ones.
+    pub n_new: u32,
+    /// Probes that brought no page.
+    pub n_failed: u32,
+}
+
+impl Learner {
+    /// All that is known of a rule.
+    #[must_use]
+    pub fn saved(&self, id: RuleId) -> Option<Saved> {
+        let rule = self.rules.get(id as usize)?;
+        Some(Saved {
+            standing: rule.standing.clone(),
+            sum: rule.sum,
+            contents: rule.contents.clone(),
+            n_values: rule.n_values,
+            n_new: rule.n_new,
+            n_failed: rule.n_failed,
+        })
+    }
+
+    /// Goes on with a rule where another learner was; none if there are too many. It causes no
+    /// [event](super::Event).
+    pub fn restore(&mut self, saved: Saved) -> Option<RuleId> {
+        let standing = &saved.standing;
+        let id = self.hypothesis(&standing.scope, &standing.rule)?;
+        let state = standing.state;
+        let rule = &mut self.rules[id as usize];
+        let before = rule.standing.state;
+        rule.standing = saved.standing;
+        rule.standing.state = before;
+        rule.sum = if saved.sum.is_finite() {
+            saved.sum
+        } else {
+            0.0
+        };
+        rule.contents = saved.contents;
+        (rule.n_values, rule.n_new) = (saved.n_values, saved.n_new);
+        rule.n_failed = saved.n_failed;
+        let (of_site, contents) = (rule.of_site(), rule.contents.clone());
+        let all = self.of_sites.entry(of_site).or_default();
+        let new = contents
+            .into_iter()
+            .filter(|content| !all.contains(content));
+        let new: Vec<u64> = new.collect();
+        all.extend(new);
+        if before != state {
+            self.change(id, state);
+            self.take_events();
+        }
+        self.take_changed();
+        Some(id)
+    }
+
+    /// What stands for a content: equal for pages whose texts have the same digest, and for a page
+    /// and the `original` that it duplicates.
+    pub fn content_id(&mut self, text: u64, original: Option<&str>) -> u64 {
+        let by_text = mix(text ^ 0x7465_7874);
+        let known = self.contents.get(by_text);
+        let of_original = || self.contents.get(key(original?));
+        let content = known.or_else(of_original).unwrap_or(text);
+        self.contents.insert(by_text, content);
+        content
+    }
+
+    /// What was remembered of contents since this was asked last, to be
+    /// [recalled](Self::recall) by another learner: hashes, and what stands for contents.
+    pub fn take_remembered(&mut self) -> Vec<(u64, u64)> {
+        self.contents.take_news()
+    }
+
+    /// Remembers what another learner did.
+    pub fn recall(&mut self, remembered: impl IntoIterator<Item = (u64, u64)>) {
+        for (key, content) in remembered {
+            self.contents.insert(key, content);
+        }
+        self.contents.take_news();
+    }
+}
+
+impl Standing {
+    /// A rule of which nothing is known, in a state that somebody wants it to have.
+    #[must_use]
+    pub fn new(scope: &str, rule: super::Rule, state: State) -> Self {
+        Self {
+            scope: scope.to_owned(),
+            rule,
+            state,
+            n_same: 0,
+            n_different: 0,
+            n_contents: 0,
+            n_probes: 0,
+            n_deferred: 0,
+            n_audited: 0,
+            is_removable: false,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What is asked for, why, and what is done with the answers; bounded.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::memory::Table;
+use super::standing::{Canonical, RuleId};
+
+/// An audit that failed: which of several rules is guilty?
+#[derive(Debug, Clone)]
+pub(super) struct Blame {
+    pub(super) content: u64,
+    pub(super) rules: Vec<RuleId>,
+    pub(super) n_open: usize,
+    pub(super) is_settled: bool,
+}
+
+/// Why a URL was asked for.
+#[derive(Debug, Clone)]
+pub(super) enum Wish {
+    Probe(RuleId),
+    Audit(Canonical),
+    /// The canonical form, to be compared with an audited content.
+    Compare {
+        content: u64,
+        url: String,
+        rules: Vec<RuleId>,
+    },
+    Blame(u64, RuleId),
+}
+
+/// Wishes that wait.
+const MAX_WISHES: usize = 20_000;
+
+/// Wishes by URL, the oldest of which give way, and the audits that failed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wishes {
+    by_url: Table<Vec<Wish>>,
+    n: usize,
+    /// URLs in the order of wishing; some are granted.
+    order: VecDeque<u64>,
+    blames: BTreeMap<u64, Blame>,
+    n_blames: u64,
+}
+
+impl Wishes {
+    /// Whether a URL is asked for.
+    pub(super) fn has(&self, key: u64) -> bool {
+        self.by_url.contains_key(&key)
+    }
+
+    /// The wishes for a URL, which are granted.
+    pub(super) fn take(&mut self, key: u64) -> Vec<Wish> {
+        let wishes = self.by_url.remove(&key).unwrap_or_default();
+        self.n -= wishes.len();
+        wishes
+    }
+
+    /// Adds a wish; returns one that gives way.
+    pub(super) fn push(&mut self, key: u64, wish: Wish) -> Option<Wish> {
+        let mut old = None;
+        while self.n >= MAX_WISHES && old.is_none() {
+            old = self.pop();
+        }
+        // URLs whose wishes are granted must not fill it.
+        if self.order.len() >= 2 * MAX_WISHES {
+            let by_url = &self.by_url;
+            self.order.retain(|key| by_url.contains_key(key));
+        }
+        self.n += 1;
+        self.order.push_back(key);
+        self.by_url.entry(key).or_default().push(wish);
+        old
+    }
+
+    fn pop(&mut self) -> Option<Wish> {
+        let key = self.order.pop_front()?;
+        let wishes = self.by_url.get_mut(&key)?;
+        let wish = wishes.remove(0);
+        if wishes.is_empty() {
+            self.by_url.remove(&key);
+        }
+        self.n -= 1;
+        Some(wish)
+    }
+
+    /// Takes down an audit that failed; returns its number.
+    pub(super) fn begin_blame(&mut self, blame: Blame) -> u64 {
+        self.n_blames += 1;
+        self.blames.insert(self.n_blames, blame);
+        self.n_blames
+    }
+
+    pub(super) fn blame(&mut self, number: u64) -> Option<&mut Blame> {
+        self.blames.get_mut(&number)
+    }
+
+    pub(super) fn end_blame(&mut self, number: u64) {
+        self.blames.remove(&number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many URLs are asked for, and whether they are fetched or not, memory is bounded.
+    #[test]
+    fn the_oldest_wishes_give_way() {
+        let mut wishes = Wishes::default();
+        let mut n_old = 0;
+        for key in 0..100_000_u64 {
+            let old = wishes.push(key, Wish::Probe(key as RuleId));
+            if let Some(Wish::Probe(id)) = old {
+                n_old += 1;
+                assert!(!wishes.has(id.into()));
+            }
+            if key % 3 == 0 {
+                assert_eq!(wishes.take(key).len(), 1);
+            }
+            assert!(wishes.n <= MAX_WISHES && wishes.order.len() <= 2 * MAX_WISHES);
+        }
+        assert!(n_old > 40_000, "{n_old}");
+        assert!(wishes.has(99_998) && !wishes.has(99_999));
+    }
+}
