@@ -635,7 +635,7 @@ mod tests {
         let active = TEMPLATE
             .lines()
             .filter(|line| !line.starts_with('#') && line.contains('='));
-        assert_eq!(active.count(), 80);
+        assert_eq!(active.count(), 91);
     }
 
     #[test]
