@@ -5,6 +5,7 @@
 //! unnoticed.
 
 mod focus;
+mod policy;
 mod recrawl;
 mod rules;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use focus::{Focus, ScorerKind};
+pub use policy::DuplicatePolicy;
 pub use recrawl::Recrawl;
 pub use rules::Rules;
 
@@ -402,29 +404,6 @@ pub struct Duplicates {
     /// After so many pages in a row that gave nothing new, a directory of a site, or URLs with the
     /// same query parameters, get one request per day.
     pub stale_after: u32,
-}
-
-/// What makes near duplicates: a policy of `arose dedup`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DuplicatePolicy {
-    /// Most of their words are the same: the default policy of `arose dedup`.
-    #[default]
-    Jaccard,
-    /// They say the same, whatever their sites repeat on other pages: the policy `content` at the
-    /// level `same`.
-    Content,
-}
-
-impl DuplicatePolicy {
-    /// The name it has in settings.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Jaccard => "jaccard",
-            Self::Content => "content",
-        }
-    }
 }
 
 /// When the links of duplicates are followed.

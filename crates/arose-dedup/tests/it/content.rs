@@ -334,5 +334,6 @@ fn issue_24_a_run_beside_an_index() {
     assert!((60..=120).contains(&n_known), "{n_known}");
     let again = run("input.jsonl", "again", &config(Update::Add));
     let n_again = again["counts"]["kept"].as_u64().unwrap();
-    assert!(n_again <= 5, "{n_again}");
+    // Some that were dropped for others, when all pages of their sites were known.
+    assert!(n_again <= 12, "{n_again}");
 }
