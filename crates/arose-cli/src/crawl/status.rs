@@ -7,7 +7,7 @@ use anyhow::Context;
 use arose_crawl::Status;
 use serde_json::{Value, json};
 
-use super::{counters_json, priority, write_counters};
+use super::{counters_json, priority, rules, write_counters};
 use crate::output::{row, write_json};
 use crate::read::Outcome;
 
@@ -32,6 +32,9 @@ fn status_json(status: &Status) -> Value {
         "sites": status.sites.iter().map(priority::site_json).collect::<Vec<_>>(),
         "poor_sites": status.poor_sites.iter().map(priority::quality_json).collect::<Vec<_>>(),
         "pages_for_trust": status.pages_for_trust,
+        "deferred_by_rules": status.n_deferred,
+        "active_rules": status.n_active_rules,
+        "rules": status.url_rules.iter().map(rules::rule_json).collect::<Vec<_>>(),
         "counters": counters_json(&status.counters),
     })
 }
@@ -57,10 +60,26 @@ pub(super) fn print(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
             row(&mut out, "hosts", status.n_hosts, "")?;
             row(&mut out, "archive files", status.n_archive_files, "")?;
             row(&mut out, "archive bytes", status.n_archive_bytes, "")?;
+            write_rules(&mut out, &status)?;
             priority::write_lists(&mut out, &status)?;
             writeln!(out, "{state}")
         }),
     };
     written.context("cannot write the status")?;
     Ok(Outcome::Found)
+}
+
+/// The URL rules that matter most, if there are some.
+fn write_rules(out: &mut impl Write, status: &Status) -> io::Result<()> {
+    if status.url_rules.is_empty() {
+        return Ok(());
+    }
+    row(out, "deferred by rules", status.n_deferred, "")?;
+    row(out, "active rules", status.n_active_rules, "")?;
+    writeln!(out, "URL rules:")?;
+    for rule in &status.url_rules {
+        write!(out, "  ")?;
+        rules::write_rule(out, rule)?;
+    }
+    Ok(())
 }

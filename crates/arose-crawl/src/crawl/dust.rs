@@ -29,6 +29,7 @@ use crate::fingerprint::Fingerprint;
 use crate::frontier::{Host, RECALLED, Rules, Tag};
 use crate::guard::Candidate;
 use crate::journal::{Event, MAX_CONTENTS};
+use crate::page::Likeness;
 use crate::robots::Robots;
 use crate::rules;
 use crate::seen::Membership;
@@ -504,7 +505,10 @@ impl Crawl {
         let url = format!("{origin}{}", report.rest);
         let original = report.original.as_ref().map(|original| &*original.url);
         let counts = report.status == 200 && report.is_page && report.has_text;
-        let content = counts.then(|| learner.content_id(report.likeness, original));
+        let content = counts.then(|| {
+            let Likeness { all, words } = report.likeness;
+            learner.content_id(all, words, original)
+        });
         let draw = digest64(url.as_bytes());
         Some(Lesson {
             host: report.host,
