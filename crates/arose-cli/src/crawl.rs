@@ -7,6 +7,7 @@ mod pages;
 mod priority;
 pub(crate) mod progress;
 mod repair;
+mod rules;
 mod seeds;
 mod status;
 mod topic;
@@ -57,6 +58,7 @@ use crate::signals::{self, Actions};
   arose crawl refresh crawl https://example.org/news
   arose crawl https://example.org/ -o music --topic music.toml --contact me@example.org
   arose crawl pause crawl                   # and resume, and reload
+  arose crawl rules crawl                   # parts of URLs that do not matter
   arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
   arose dedup crawl -o kept
@@ -253,6 +255,13 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List the URL rules that the crawl has learned, or switch them
+    ///
+    /// A rule says which part of the URLs of a site does not select a page, such as a session ID.
+    /// URLs that differ in nothing else are deferred, and queued again if the rule turns out to be
+    /// wrong or is switched off. A running crawl takes rules within a second; otherwise `arose crawl
+    /// -o DIR` takes them first.
+    Rules(rules::Options),
     /// Pause a running crawl
     Pause {
         /// Directory of the crawl
@@ -308,6 +317,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         }) => pages::plan(dir, *per_second, *json),
         Some(Command::Refresh { dir, urls, json }) => pages::refresh(dir, urls, *json),
         Some(Command::Watch { dir, url, json }) => watch::run(dir, url, *json),
+        Some(Command::Rules(options)) => rules::run(options),
         Some(Command::Pause { dir }) => order(arose_crawl::pause(dir)),
         Some(Command::Resume { dir }) => order(arose_crawl::resume(dir)),
         Some(Command::Reload { dir }) => order(arose_crawl::reload(dir)),

@@ -1,5 +1,7 @@
 //! `arose url`: normalized URLs, and whether the crawler would fetch them.
 
+mod learn;
+
 use std::io::{self, Write};
 
 use anyhow::{Context, bail};
@@ -18,17 +20,23 @@ use crate::read::Outcome;
 /// Without URLs, or with `-`, reads JSON Lines from standard input: {"url": URL}, with an optional
 /// field "base" against which relative URLs are resolved. Other fields are ignored.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   arose url 'HTTP://ABC.com:80/%7Esmith/../a?#top'
   arose url --base http://abc.com/a/b ../c
   arose url --json --domain example.org --exclude '[?&]print=' http://www.example.org/?print=1
   arose url --json < urls.jsonl
+  arose url learn index.cdxj > rules.jsonl
 
 The JSON fields are url, host, site, fingerprint, approved and reason. url is null if it is not a
 valid http or https URL; reason is null if the URL is approved.
 
-Exit code: 0 if all URLs were processed, 1 if there were none, 2 on error.")]
+Exit code: 0 if all URLs were processed, 1 if there were none, 2 on error."
+)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// URLs [default: JSON Lines from standard input]
     #[arg(value_name = "URL")]
     urls: Vec<String>,
@@ -57,6 +65,11 @@ pub(crate) struct Options {
     format: Format,
 }
 
+#[derive(clap::Subcommand)]
+enum Command {
+    Learn(learn::Options),
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Hash {
     /// 64 bits of the host and 64 bits of the rest, as stored by the crawler
@@ -67,6 +80,9 @@ enum Hash {
 
 /// Shows all URLs, in order.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
+    if let Some(Command::Learn(options)) = &options.command {
+        return learn::run(options);
+    }
     let judge = Judge::new(options)?;
     let format = options.format;
     let base = options.base.as_deref();

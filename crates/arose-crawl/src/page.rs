@@ -38,6 +38,7 @@ use crate::pages::{Revisit, Version};
 use crate::robots;
 use crate::settings::{DuplicateBody, DuplicateLinks, DuplicatePolicy, Settings};
 use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
+pub(crate) use likeness::Likeness;
 use links::{Link, N_RECENT, Recent};
 pub(crate) use quality::Rejections;
 use quality::{Judged, is_same_site, template};
@@ -95,8 +96,8 @@ pub(crate) struct Report {
     pub(crate) template: Option<u64>,
     /// Whether it has some text.
     pub(crate) has_text: bool,
-    /// Equal for pages that differ in session IDs alone; 0 where nobody asks.
-    pub(crate) likeness: u64,
+    /// What stands for it, session IDs in its links aside.
+    pub(crate) likeness: Likeness,
     /// Whether a parser failed on it.
     pub(crate) is_unread: bool,
     pub(crate) original: Option<Original>,
@@ -152,7 +153,7 @@ impl Report {
             rejected_by: None,
             template: None,
             has_text: false,
-            likeness: 0,
+            likeness: Likeness::default(),
             is_unread: false,
             original: None,
             original_key: None,
@@ -505,7 +506,7 @@ impl Reader {
         report.is_page = true;
         report.has_text = !page.text.trim().is_empty();
         if shared.settings.rules.on {
-            report.likeness = likeness::of(&page);
+            report.likeness = Likeness::of(&page);
         }
         report.novelty.is_duplicate = report.original.is_some() && !report.version.is_same;
         report.novelty.shape = shape(&job.url, &page.text);

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use arose_dedup::report::html::{Count, bytes, seconds};
 use askama::Template;
+use axum::Form;
 use axum::extract::{Path as UrlPath, Query, State as Site};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -55,6 +56,8 @@ pub(crate) struct Sample {
     /// The sites with the most pages of low quality: these, all that were read, and whether the
     /// site gets one request per day.
     pub(crate) poor_sites: Vec<(String, u64, u64, bool)>,
+    /// URL rules: scope, rule, state, equal and different pairs, probes, URLs deferred and audited.
+    pub(crate) url_rules: Vec<(String, String, String, u64, u64, u64, u64, u64)>,
     /// The next URLs, with their mass and the share of their site.
     pub(crate) next: Vec<(String, f64, f64)>,
     /// The share of pages believed to be up to date, where pages are visited again.
@@ -167,6 +170,7 @@ struct Page {
     slowest: Vec<(Markup, String)>,
     sites: Vec<(Markup, [String; 2], Count)>,
     poor_sites: Vec<(Markup, [Count; 2], bool)>,
+    url_rules: Vec<RuleRow>,
     next: Vec<(Markup, [String; 3])>,
     fresh_by_age: Vec<(String, Count, String)>,
     pages_by_rate: Vec<(String, Count)>,
@@ -174,6 +178,17 @@ struct Page {
     best_words: Vec<(Markup, String)>,
     worst_words: Vec<(Markup, String)>,
     worst_pages: Vec<(Markup, [String; 2])>,
+}
+
+/// A URL rule.
+struct RuleRow {
+    scope: Markup,
+    rule: Markup,
+    state: Markup,
+    counts: [Count; 5],
+    /// Scope and rule, as orders name them, and whether it can be switched off, or on.
+    name: String,
+    is_active: bool,
 }
 
 /// What the address of the page asks for.
@@ -248,6 +263,48 @@ pub(crate) async fn order(
     Ok(Redirect::to(to).into_response())
 }
 
+/// A URL rule to be switched.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Switch {
+    /// Scope and rule, with a space between them.
+    rule: String,
+    /// `on` or `off`.
+    to: String,
+}
+
+/// Switches a URL rule of the crawl on or off.
+pub(crate) async fn switch(
+    Site(site): Site<Shared>,
+    Form(switch): Form<Switch>,
+) -> Result<Response, Refusal> {
+    work(&site, Lane::Light, move |view, _| {
+        let state = match switch.to.as_str() {
+            "on" => arose::dust::State::Active,
+            "off" => arose::dust::State::Suspended,
+            _ => return Err(Refusal::not_found("A URL rule can be switched on and off.")),
+        };
+        let folder = &view.folder.path;
+        let refuse = |error: arose_crawl::Error| Refusal {
+            status: StatusCode::CONFLICT,
+            title: "Rule not switched",
+            detail: format!("The crawl did not take the rule: {error}."),
+        };
+        let rules = arose_crawl::url_rules(folder).map_err(refuse)?;
+        let is_it =
+            |rule: &&arose_crawl::UrlRule| format!("{} {}", rule.scope, rule.rule) == switch.rule;
+        let Some(rule) = rules.iter().find(is_it) else {
+            return Err(Refusal::not_found("The crawl has no such URL rule."));
+        };
+        let rule = arose_crawl::UrlRule {
+            state,
+            ..rule.clone()
+        };
+        arose_crawl::order_rules(folder, &[rule]).map_err(refuse)
+    })
+    .await?;
+    Ok(Redirect::to("/crawl").into_response())
+}
+
 fn page_of(view: &View, samples: &[Sample]) -> Page {
     let last = samples.last().cloned().unwrap_or_default();
     let count = |name: &str| last.counter(name).map(|n| Count(n as u64).to_string());
@@ -259,6 +316,12 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
         ("pages per second", Some(number(rate))),
         ("URLs in the queue", count("queue")),
         ("hosts", count("hosts")),
+        (
+            "URLs deferred by rules",
+            last.counter("deferred")
+                .filter(|&n| n > 0.0)
+                .map(|n| Count(n as u64).to_string()),
+        ),
         (
             "duplicates dropped",
             Some(Count(dropped as u64).to_string()),
@@ -350,6 +413,21 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
             .iter()
             .take(MAX_ROWS)
             .map(|(site, n_low, n, is_bad)| (name(site), [Count(*n_low), Count(*n)], *is_bad))
+            .collect(),
+        url_rules: last
+            .url_rules
+            .iter()
+            .take(MAX_ROWS)
+            .map(
+                |(scope, rule, state, same, different, probes, deferred, audited)| RuleRow {
+                    scope: name(scope),
+                    rule: name(rule),
+                    state: name(state),
+                    counts: [*same, *different, *probes, *deferred, *audited].map(Count),
+                    name: format!("{scope} {rule}"),
+                    is_active: state == "active",
+                },
+            )
             .collect(),
         next: last
             .next

@@ -119,6 +119,7 @@ fn router(site: Shared) -> Router {
         .route("/rate/undo", post(rate::undo))
         .route("/ratings", get(rate::tables))
         .route("/crawl", get(crawl::page))
+        .route("/crawl/rules", post(crawl::switch))
         .route("/crawl/{order}", post(crawl::order))
         .route("/history", get(history::page))
         .route("/estimates", get(estimates::page))

@@ -62,6 +62,8 @@ fn text(snapshot: &Snapshot) -> String {
         metric("failure_kinds_total", "counter", &label, value as f64);
     }
     metric("queue", "gauge", "", snapshot.n_queued as f64);
+    metric("deferred", "gauge", "", snapshot.n_deferred as f64);
+    metric("active_rules", "gauge", "", snapshot.n_active_rules as f64);
     metric("hosts", "gauge", "", snapshot.n_hosts as f64);
     metric("in_flight", "gauge", "", snapshot.n_in_flight as f64);
     metric("in_flight_limit", "gauge", "", snapshot.limit as f64);

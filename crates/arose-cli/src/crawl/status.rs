@@ -7,7 +7,7 @@ use anyhow::Context;
 use arose_crawl::Status;
 use serde_json::{Value, json};
 
-use super::{counters_json, priority, topic, write_counters};
+use super::{counters_json, priority, rules, topic, write_counters};
 use crate::output::{row, write_json};
 use crate::read::Outcome;
 
@@ -33,6 +33,9 @@ fn status_json(status: &Status) -> Value {
         "poor_sites": status.poor_sites.iter().map(priority::quality_json).collect::<Vec<_>>(),
         "pages_for_trust": status.pages_for_trust,
         "topic": status.topic.as_ref().map(topic::topic_json),
+        "deferred_by_rules": status.n_deferred,
+        "active_rules": status.n_active_rules,
+        "rules": status.url_rules.iter().map(rules::rule_json).collect::<Vec<_>>(),
         "counters": counters_json(&status.counters),
     })
 }
@@ -58,6 +61,7 @@ pub(super) fn print(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
             row(&mut out, "hosts", status.n_hosts, "")?;
             row(&mut out, "archive files", status.n_archive_files, "")?;
             row(&mut out, "archive bytes", status.n_archive_bytes, "")?;
+            write_rules(&mut out, &status)?;
             priority::write_lists(&mut out, &status)?;
             if let Some(topic) = &status.topic {
                 topic::write(&mut out, topic)?;
@@ -67,4 +71,19 @@ pub(super) fn print(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
     };
     written.context("cannot write the status")?;
     Ok(Outcome::Found)
+}
+
+/// The URL rules that matter most, if there are some.
+fn write_rules(out: &mut impl Write, status: &Status) -> io::Result<()> {
+    if status.url_rules.is_empty() {
+        return Ok(());
+    }
+    row(out, "deferred by rules", status.n_deferred, "")?;
+    row(out, "active rules", status.n_active_rules, "")?;
+    writeln!(out, "URL rules:")?;
+    for rule in &status.url_rules {
+        write!(out, "  ")?;
+        rules::write_rule(out, rule)?;
+    }
+    Ok(())
 }

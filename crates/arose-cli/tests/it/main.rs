@@ -17,6 +17,7 @@ mod memory;
 mod operators;
 mod questions;
 mod replay;
+mod rules;
 mod serve;
 mod surface;
 mod tidy;

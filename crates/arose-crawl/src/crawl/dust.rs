@@ -29,6 +29,7 @@ use crate::fingerprint::Fingerprint;
 use crate::frontier::{Host, RECALLED, Rules, Tag};
 use crate::guard::Candidate;
 use crate::journal::{Event, MAX_CONTENTS};
+use crate::page::Likeness;
 use crate::robots::Robots;
 use crate::rules;
 use crate::seen::Membership;
@@ -241,7 +242,10 @@ impl Crawl {
             }));
         }
         let stand_in = stand_in.map(|found| Pending {
-            found,
+            found: Found {
+                words: pending.found.words.clone(),
+                ..found
+            },
             depth: pending.depth,
             n_redirects: 0,
             from: pending.from,
@@ -249,6 +253,7 @@ impl Crawl {
             is_last: pending.is_last,
             gift: pending.gift,
             is_again: pending.is_again,
+            parent: pending.parent,
             mark: None,
         });
         self.found.push(Item::Link(pending));
@@ -295,6 +300,7 @@ impl Crawl {
             is_redirect: false,
             class: 0,
             is_repeat: false,
+            words: None,
         })
     }
 
@@ -386,6 +392,7 @@ impl Crawl {
             is_last: text.is_last,
             gift: Gift::whole(turn.weight, digest64(url.as_str().as_bytes())),
             is_again: false,
+            parent: Default::default(),
             mark: Some(Box::new(Mark::Instead {
                 host: id,
                 turn,
@@ -504,7 +511,10 @@ impl Crawl {
         let url = format!("{origin}{}", report.rest);
         let original = report.original.as_ref().map(|original| &*original.url);
         let counts = report.status == 200 && report.is_page && report.has_text;
-        let content = counts.then(|| learner.content_id(report.likeness, original));
+        let content = counts.then(|| {
+            let Likeness { all, words } = report.likeness;
+            learner.content_id(all, words, original)
+        });
         let draw = digest64(url.as_bytes());
         Some(Lesson {
             host: report.host,
@@ -537,6 +547,7 @@ impl Crawl {
                 is_last: false,
                 gift: lesson.gift,
                 is_again: false,
+                parent: Default::default(),
                 mark: Some(Box::new(Mark::Wanted)),
             }));
         }

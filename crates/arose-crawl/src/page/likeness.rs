@@ -10,31 +10,46 @@ use arose::digest::digest64;
 use arose::dust::{Class, is_known_name};
 use arose_corpus::payload::Page;
 
-/// A digest of text, images and links, which is equal for pages that differ in session IDs alone.
-pub(super) fn of(page: &Page) -> u64 {
-    let metadata = page.metadata.as_deref();
-    let visibility = metadata.and_then(|metadata| metadata.visibility.as_deref());
-    let mut all = String::with_capacity(page.text.len());
-    let mut addresses = Vec::new();
-    match visibility {
-        Some(visibility) => {
-            visibility.cut(&page.text, &mut all);
-            let places = visibility.addresses.iter();
-            let texts = places.filter_map(|&[start, end]| {
-                let text = page.text.get(start as usize..end as usize)?;
-                Some(Address::of(text.trim()))
-            });
-            addresses.extend(texts);
+/// Digests that are equal for pages that differ in session IDs alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Likeness {
+    /// Of text, images and links.
+    pub(crate) all: u64,
+    /// Of text alone.
+    pub(crate) words: u64,
+}
+
+impl Likeness {
+    /// That of a page.
+    pub(super) fn of(page: &Page) -> Self {
+        let metadata = page.metadata.as_deref();
+        let visibility = metadata.and_then(|metadata| metadata.visibility.as_deref());
+        let mut all = String::with_capacity(page.text.len());
+        let mut addresses = Vec::new();
+        match visibility {
+            Some(visibility) => {
+                visibility.cut(&page.text, &mut all);
+                let places = visibility.addresses.iter();
+                let texts = places.filter_map(|&[start, end]| {
+                    let text = page.text.get(start as usize..end as usize)?;
+                    Some(Address::of(text.trim()))
+                });
+                addresses.extend(texts);
+            }
+            None => all.push_str(&page.text),
         }
-        None => all.push_str(&page.text),
+        let words = digest64(all.as_bytes());
+        addresses.extend(page.images.iter().map(|image| Address::of(&image.src)));
+        let sessions = Sessions::of(&addresses);
+        for address in &addresses {
+            all.push('\n');
+            sessions.push_without(address, &mut all);
+        }
+        Self {
+            all: digest64(all.as_bytes()),
+            words,
+        }
     }
-    addresses.extend(page.images.iter().map(|image| Address::of(&image.src)));
-    let sessions = Sessions::of(&addresses);
-    for address in &addresses {
-        all.push('\n');
-        sessions.push_without(address, &mut all);
-    }
-    digest64(all.as_bytes())
 }
 
 /// An address without its fragment.
@@ -124,7 +139,7 @@ mod tests {
     use arose_corpus::html::{Config, Links, Switch};
     use arose_corpus::payload;
 
-    fn likeness(html: &str) -> u64 {
+    fn likeness(html: &str) -> Likeness {
         let config = Config {
             visibility: Switch::On,
             links: Links::Collect,
@@ -132,7 +147,7 @@ mod tests {
         };
         let url = Some("http://h/");
         let page = payload::read(html.as_bytes(), Some("text/html"), url, &config);
-        of(&page.unwrap())
+        Likeness::of(&page.unwrap())
     }
 
     #[test]

@@ -228,6 +228,7 @@ fn a_crawl_is_drawn_while_it_grows() {
         "statuses": { "200": 90 * i, "404": i }, "slowest": [["<slow>.example", 2500.0]],
         "sites": [["<site>.example", 1.25, 0.5, 1234]],
         "poor_sites": [["<bad>.example", 29, 30, true], ["poor.example", 1, 7, false]],
+        "deferred": 321, "url_rules": [["<shop>.example/item/*", "parameter <sid>", "active", 21, 1, 30, 400, 9]],
         "next": [["http://n.example/?a=<b>", 4.0, 0.5]] })
     };
     let mut text: String = (0..10).map(|i| format!("{}\n", line(i))).collect();
@@ -243,6 +244,9 @@ fn a_crawl_is_drawn_while_it_grows() {
             "Sites by quality",
             "&lt;bad&gt;.example",
             "one per day",
+            "URLs deferred by rules",
+            "&lt;shop&gt;.example/item/*",
+            "parameter &lt;sid&gt;",
         ],
     );
     // The process of a crawl is gone: there is a journal, and nobody holds its lock.

@@ -282,6 +282,7 @@ impl Learner {
 
     /// Counts how common a content is among the paths of a site.
     fn count(&mut self, url: &str, content: u64) {
+        let content = self.words(content);
         let Some(parts) = Parts::of(url) else {
             return;
         };
@@ -302,7 +303,8 @@ impl Learner {
         };
         let (site, template) = (parts.site().to_owned(), parts.template());
         let is_common = self.common.get(&key(&site));
-        let is_common = is_common.is_some_and(|common| common.is_too_common(content));
+        let words = self.words(content);
+        let is_common = is_common.is_some_and(|common| common.is_too_common(words));
         // As the bare form of what was fetched before.
         for scope in [&site, &template] {
             for id in self.scopes.get(&key(scope)).cloned().unwrap_or_default() {
@@ -377,6 +379,7 @@ impl Learner {
     /// Takes down whether a pair was the same.
     fn judge(&mut self, id: RuleId, is_same: bool, content: u64, is_common: bool) {
         let min_contents = self.config.min_contents;
+        let content = self.words(content);
         let rule = &mut self.rules[id as usize];
         if rule.standing.state != State::Testing || (is_same && is_common) {
             return;

@@ -69,15 +69,25 @@ impl Learner {
         Some(id)
     }
 
-    /// What stands for a content: equal for pages whose texts have the same digest, and for a page
-    /// and the `original` that it duplicates.
-    pub fn content_id(&mut self, text: u64, original: Option<&str>) -> u64 {
+    /// What stands for a content: equal for pages that have the same digest, and for a page and the
+    /// `original` that it duplicates. Contents with the same digest of `words` count as one where
+    /// different ones are wanted: an error page may have other links every time.
+    pub fn content_id(&mut self, text: u64, words: u64, original: Option<&str>) -> u64 {
         let by_text = mix(text ^ 0x7465_7874);
         let known = self.contents.get(by_text);
         let of_original = || self.contents.get(key(original?));
         let content = known.or_else(of_original).unwrap_or(text);
         self.contents.insert(by_text, content);
+        if known.is_none() && content == text {
+            self.contents.insert(words_key(content), words);
+        }
         content
+    }
+
+    /// What stands for the words of a content.
+    pub(super) fn words(&self, content: u64) -> u64 {
+        let words = self.contents.get(words_key(content));
+        words.unwrap_or(content)
     }
 
     /// What was remembered of contents since this was asked last, to be
@@ -93,6 +103,10 @@ impl Learner {
         }
         self.contents.take_news();
     }
+}
+
+fn words_key(content: u64) -> u64 {
+    mix(content ^ 0x0077_6f72_6473)
 }
 
 impl Standing {
