@@ -217,6 +217,10 @@ impl Focus {
         };
         focus.harvest.catch_up(n_pages, n_fitting);
         let mut is_free = vec![true; kept.n_slots as usize];
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "a heap gives the same order, whatever order it was filled in"
+        )]
         for (key, waiting) in &kept.waiting {
             is_free[waiting.slot as usize] = false;
             if focus.explore_every > 0 {

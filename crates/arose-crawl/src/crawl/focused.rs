@@ -168,9 +168,9 @@ impl Focusing {
 
     /// How the crawl does.
     pub(super) fn shown(&self) -> Topic {
-        let weight =
-            |(word, name): (&u64, &Box<str>)| (name.to_string(), self.focus.weight_of(*word));
-        let mut words: Vec<(String, f32)> = self.names.iter().map(weight).collect();
+        let words = self.names.iter();
+        let words = words.map(|(word, name)| (name.to_string(), self.focus.weight_of(*word)));
+        let mut words: Vec<(String, f32)> = words.collect();
         words.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let best = words
             .iter()
