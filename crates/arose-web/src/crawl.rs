@@ -56,8 +56,8 @@ pub(crate) struct Sample {
     /// The sites with the most pages of low quality: these, all that were read, and whether the
     /// site gets one request per day.
     pub(crate) poor_sites: Vec<(String, u64, u64, bool)>,
-    /// URL rules: scope, rule, state, equal and different pairs, probes, URLs deferred and audited.
-    pub(crate) url_rules: Vec<(String, String, String, u64, u64, u64, u64, u64)>,
+    /// URL rules.
+    pub(crate) url_rules: Vec<RuleSample>,
     /// The next URLs, with their mass and the share of their site.
     pub(crate) next: Vec<(String, f64, f64)>,
     /// The share of pages believed to be up to date, where pages are visited again.
@@ -76,6 +76,9 @@ pub(crate) struct Sample {
     #[serde(flatten)]
     pub(crate) counters: BTreeMap<String, Value>,
 }
+
+/// A URL rule: scope, rule, state, equal and different pairs, probes, URLs deferred and audited.
+pub(crate) type RuleSample = (String, String, String, u64, u64, u64, u64, u64);
 
 /// How a crawl does that looks for a topic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
