@@ -281,7 +281,7 @@ impl Repair<'_> {
             return Ok(());
         }
         let forget = || {
-            let policy = kept_settings(&self.folder).map(|settings| settings.duplicates.policy);
+            let policy = kept_settings(self.folder).map(|settings| settings.duplicates.policy);
             let settings = settings_of(policy.unwrap_or_default());
             let contents = Contents::open(&path, Committed::default(), settings)?;
             for key in contents.names_from(0)? {

@@ -12,7 +12,7 @@ use super::{Error, MAX_COUNTED, Settings, Sketch};
 /// An index as it was when opened, for reading beside a writer, perhaps of another process.
 #[derive(Debug)]
 pub struct Reader {
-    state: State,
+    state: Box<State>,
 }
 
 impl Reader {
@@ -26,6 +26,7 @@ impl Reader {
             let manifest = Manifest::read(folder)?;
             let (state, _) =
                 State::open(folder, &manifest, Allowance::default(), None, MAX_COUNTED)?;
+            let state = Box::new(state);
             Ok(Self { state })
         })
     }
