@@ -57,6 +57,7 @@ use crate::signals::{self, Actions};
   arose crawl refresh crawl https://example.org/news
   arose crawl https://example.org/ -o music --topic music.toml --contact me@example.org
   arose crawl pause crawl                   # and resume, and reload
+  arose crawl file:///srv/mirror/ -o local  # a directory of this machine
   arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
   arose dedup crawl -o kept

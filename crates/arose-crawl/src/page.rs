@@ -36,7 +36,7 @@ use crate::order::Weight;
 use crate::pages::{Revisit, Version};
 use crate::robots;
 use crate::settings::{DuplicateBody, DuplicateLinks, Settings};
-use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
+use crate::url::{Crumbs, Files, NormalUrl, Normalizer, Url};
 use links::{Link, N_RECENT, Recent};
 pub(crate) use quality::Rejections;
 use quality::{Judged, is_same_site, template};
@@ -214,6 +214,10 @@ pub(crate) fn normalizer(settings: &Settings) -> Normalizer {
     };
     Normalizer {
         crumbs,
+        files: match settings.scope.files.is_empty() {
+            true => Files::Refuse,
+            false => Files::Accept,
+        },
         ..Normalizer::default()
     }
 }
