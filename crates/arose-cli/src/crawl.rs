@@ -59,6 +59,7 @@ use crate::signals::{self, Actions};
   arose crawl https://example.org/ -o music --topic music.toml --contact me@example.org
   arose crawl pause crawl                   # and resume, and reload
   arose crawl rules crawl                   # parts of URLs that do not matter
+  arose crawl file:///srv/mirror/ -o local  # a directory of this machine
   arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
   arose dedup crawl -o kept

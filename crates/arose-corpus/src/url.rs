@@ -39,6 +39,9 @@ use arose::site::{SiteKind, site};
 
 pub use ::url::Url;
 
+/// The origin of local files.
+const LOCAL: &str = "file://localhost";
+
 /// The version of the rules. Fingerprints of different versions must not be compared.
 pub const VERSION: u32 = 1;
 
@@ -51,6 +54,18 @@ pub struct Normalizer {
     pub empty_query: EmptyQuery,
     /// What becomes of sessions and tracking marks.
     pub crumbs: Crumbs,
+    /// Whether URLs of local files are URLs here.
+    pub files: Files,
+}
+
+/// Whether `file:` URLs are accepted. Their normal form has a host: `file://localhost/path`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Files {
+    /// They are not.
+    #[default]
+    Refuse,
+    /// They are, if they name no host or this one.
+    Accept,
 }
 
 /// What becomes of `user:password@`.
@@ -134,11 +149,20 @@ impl Normalizer {
             ParseError::RelativeUrlWithoutBase => Invalid::Relative,
             error => Invalid::Syntax(error),
         })?;
-        if !matches!(parsed.scheme(), "http" | "https") {
+        let is_file = parsed.scheme() == "file" && self.files == Files::Accept;
+        if !is_file && !matches!(parsed.scheme(), "http" | "https") {
             return Err(Invalid::Scheme);
         }
         let mut out = Vec::with_capacity(parsed.as_str().len());
-        let host = self.push_origin(&parsed, &mut out);
+        let host = match (is_file, parsed.host_str()) {
+            (false, _) => self.push_origin(&parsed, &mut out),
+            (true, None | Some("" | "localhost")) => {
+                out.extend_from_slice(LOCAL.as_bytes());
+                (LOCAL.len() - "localhost".len(), LOCAL.len())
+            }
+            // Files of other machines are none of ours.
+            (true, Some(_)) => return Err(Invalid::Scheme),
+        };
         let path_start = out.len();
         self.push_path(parsed.path(), &mut out);
         if let Some(query) = parsed.query() {
@@ -223,7 +247,8 @@ fn host(url: &Url) -> &str {
     }
 }
 
-/// An `http` or `https` URL in normal form; only a [`Normalizer`] makes one.
+/// An `http` or `https` URL in normal form, or that of a local file; only a [`Normalizer`] makes
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NormalUrl {
     text: String,
@@ -259,14 +284,16 @@ impl NormalUrl {
         &self.text
     }
 
-    /// `http` or `https`.
+    /// `http`, `https` or `file`.
     #[must_use]
     pub fn scheme(&self) -> &str {
-        if self.text.starts_with("https") {
-            "https"
-        } else {
-            "http"
-        }
+        self.text.split(':').next().unwrap_or_default()
+    }
+
+    /// Whether it is the URL of a local file.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.text.starts_with("file:")
     }
 
     /// The host name or IP address, without port.

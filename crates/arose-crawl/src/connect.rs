@@ -44,6 +44,8 @@ pub enum Allowed {
     Loopback,
     /// All.
     All,
+    /// None.
+    None,
 }
 
 impl Allowed {
@@ -54,6 +56,7 @@ impl Allowed {
             Self::Public => is_public(address.ip()),
             Self::Loopback => address.ip().to_canonical().is_loopback(),
             Self::All => true,
+            Self::None => false,
         }
     }
 

@@ -417,7 +417,8 @@ impl Focus {
 
     /// Learns what score a page had; returns the one that was predicted.
     pub(crate) fn learn(&mut self, key: u128, page: &Words, score: f32) -> Option<f32> {
-        let predicted = self.forget(key).map(|link| self.learn_link(&link, score));
+        let link = self.forget(key).filter(|link| link.n_parents() > 0);
+        let predicted = link.map(|link| self.learn_link(&link, score));
         self.model.read(page, score);
         self.harvest.add(score);
         predicted

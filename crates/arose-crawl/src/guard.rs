@@ -65,6 +65,9 @@ pub struct Config {
     pub exclude: Vec<String>,
     /// Where no hosts and no domains are listed: what seeds and URLs in scope have in common.
     pub roots: Option<Roots>,
+    /// Directories of local files, as paths of URLs; other files are out of scope, whatever else
+    /// is in it.
+    pub files: Vec<String>,
 }
 
 impl Default for Config {
@@ -81,6 +84,7 @@ impl Default for Config {
             include: Vec::new(),
             exclude: Vec::new(),
             roots: None,
+            files: Vec::new(),
         }
     }
 }
@@ -285,6 +289,14 @@ impl Guard {
 
     fn check_scope(&self, url: &NormalUrl, purpose: Purpose) -> Result<(), Reason> {
         let host = url.host();
+        if url.is_file() {
+            let is_in = |directory: &String| url.path().starts_with(directory.as_str());
+            let is_in_scope = self.config.files.iter().any(is_in);
+            reject(!is_in_scope, Reason::OutOfScope)?;
+            reject(self.exclude.is_match(url.as_str()), Reason::Excluded)?;
+            let is_included = self.include.is_empty() || self.include.is_match(url.as_str());
+            return reject(!is_included, Reason::NotIncluded);
+        }
         reject(is_below(host, &self.blocked), Reason::Blocked)?;
         let is_named = match self.hosts.is_empty() && self.domains.is_empty() {
             true => {

@@ -37,7 +37,7 @@ use crate::order::Weight;
 use crate::pages::{Revisit, Version};
 use crate::robots;
 use crate::settings::{DuplicateBody, DuplicateLinks, DuplicatePolicy, Settings};
-use crate::url::{Crumbs, NormalUrl, Normalizer, Url};
+use crate::url::{Crumbs, Files, NormalUrl, Normalizer, Url};
 pub(crate) use likeness::Likeness;
 use links::{Link, N_RECENT, Recent};
 pub(crate) use quality::Rejections;
@@ -222,6 +222,10 @@ pub(crate) fn normalizer(settings: &Settings) -> Normalizer {
     };
     Normalizer {
         crumbs,
+        files: match settings.scope.files.is_empty() {
+            true => Files::Refuse,
+            false => Files::Accept,
+        },
         ..Normalizer::default()
     }
 }

@@ -124,3 +124,12 @@ fn reason(error: NetError) -> NoAddress {
         false => NoAddress::Failed,
     }
 }
+/// Knows no names.
+#[derive(Debug, Clone, Copy)]
+pub struct NoNames;
+
+impl Resolve for NoNames {
+    fn resolve<'a>(&'a self, _: &'a str) -> Waiting<'a, Result<Addresses, NoAddress>> {
+        Box::pin(async { Err(NoAddress::Unknown) })
+    }
+}

@@ -105,8 +105,21 @@ impl Seeded {
     pub(crate) fn roots(&self, reach: Reach, normalizer: &Normalizer) -> Roots {
         let urls = self.directories.iter();
         let urls = urls.filter_map(|url| normalizer.normalize(url, None).ok());
-        let urls: Vec<NormalUrl> = urls.collect();
+        // Files have directories of their own.
+        let urls: Vec<NormalUrl> = urls.filter(|url| !url.is_file()).collect();
         Roots::new(reach, urls.iter())
+    }
+
+    /// Those of local files, as paths of URLs.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let urls = self.directories.iter();
+        let paths = urls.filter_map(|url| url.strip_prefix("file://localhost"));
+        paths.map(str::to_owned).collect()
+    }
+
+    /// Whether there are seeds, all of them local files.
+    pub(crate) fn are_files(&self) -> bool {
+        !self.is_empty() && self.files().len() == self.directories.len()
     }
 
     /// Keeps them for the next run.

@@ -158,6 +158,9 @@ pub struct Scope {
     /// What seeds and URLs in scope have in common; not limited by seeds if there is nothing.
     #[serde(skip)]
     pub roots: Option<Roots>,
+    /// Directories of local files to crawl, as paths of URLs: those of seeds.
+    #[serde(skip)]
+    pub files: Vec<String>,
     /// Hosts to crawl; with neither hosts nor domains, those within reach of the seeds.
     pub hosts: Vec<String>,
     /// Domains to crawl, with all hosts below them.
@@ -193,6 +196,7 @@ impl Default for Scope {
             reach: Reach::Site,
             requisites: false,
             roots: None,
+            files: Vec::new(),
             hosts: Vec::new(),
             domains: Vec::new(),
             blocked: Vec::new(),
@@ -226,6 +230,7 @@ impl Scope {
             include: self.include.clone(),
             exclude: self.exclude.clone(),
             roots: self.roots.clone(),
+            files: self.files.clone(),
         }
     }
 }
@@ -580,6 +585,15 @@ impl Settings {
 
     /// The pace for a host.
     pub(crate) fn polite_of(&self, origin: &str, name: &str) -> Polite {
+        // A disk has nobody who minds.
+        if origin.starts_with("file:") {
+            return Polite {
+                delay: 0.0,
+                address_delay: 0.0,
+                factor: 0.0,
+                ..self.polite.clone()
+            };
+        }
         let delay = self.of_host(origin, name).and_then(|host| host.delay);
         Polite {
             delay: delay.unwrap_or(self.polite.delay),

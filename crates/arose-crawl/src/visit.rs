@@ -465,7 +465,7 @@ impl Visitor {
         let idle = seconds(self.settings().fetch.idle);
         let kept = gate.kept.take().filter(|_| gate.ended.elapsed() < idle);
         let request = request(url, address);
-        let (result, connection) = self.fetcher.fetch(&request, kept).await;
+        let (result, connection) = self.fetcher.request(&request, kept).await;
         gate.kept = connection;
         gate.ended = Instant::now();
         let polite = self.settings().polite_of(url.origin(), url.host());
@@ -542,6 +542,7 @@ fn request(url: &NormalUrl, address: IpAddr) -> Request {
         name: url.host().into(),
         authority: authority.into(),
         is_tls,
+        is_file: false,
         rest: url.rest().into(),
         kind: Kind::Page,
         condition: None,

@@ -36,9 +36,11 @@ impl<'u> Resolver<'u> {
             .or_else(|| self.parse(href).map(String::from))
     }
 
-    /// By the parser; nothing but web addresses.
+    /// By the parser; nothing but web addresses, and local files from local files.
     pub(super) fn parse(&self, href: &str) -> Option<Url> {
-        self.base.join(href).ok().filter(is_web)
+        let is_file = |url: &Url| url.scheme() == "file";
+        let is_kept = |url: &Url| is_web(url) || is_file(self.base) && is_file(url);
+        self.base.join(href).ok().filter(is_kept)
     }
 
     /// By gluing; nothing when the link is not plain.

@@ -187,6 +187,7 @@ fn normalizers() -> Vec<Normalizer> {
                     user_info,
                     empty_query,
                     crumbs,
+                    files: Files::Accept,
                 });
             }
         }
@@ -275,4 +276,34 @@ proptest! {
             prop_assert_eq!(Ok(found), normalizer.normalize(&link, None));
         }
     }
+}
+
+/// Local files are URLs where they are accepted, and have a host then.
+#[test]
+fn issue_27_files() {
+    let normalizer = Normalizer {
+        files: Files::Accept,
+        ..Normalizer::default()
+    };
+    let normal = |input: &str, base: Option<&str>| {
+        let base = base.map(|base| Url::parse(base).unwrap());
+        normalizer.normalize(input, base.as_ref())
+    };
+    let url = normal("file:///a/./b%7e/../c d.html?#x", None).unwrap();
+    assert_eq!(url.as_str(), "file://localhost/a/c%20d.html");
+    assert_eq!(
+        (url.host(), url.rest(), url.scheme()),
+        ("localhost", "/a/c%20d.html", "file")
+    );
+    assert!(url.is_file());
+    let below = normal("../x", Some(url.as_str())).unwrap();
+    assert_eq!(below.as_str(), "file://localhost/x");
+    assert_eq!(normal(below.as_str(), None), Ok(below.clone()));
+    assert_eq!(
+        NormalUrl::from_parts(below.origin(), below.rest()),
+        Some(below)
+    );
+    assert_eq!(normal("file://server/share", None), Err(Invalid::Scheme));
+    let refused = Normalizer::default().normalize("file:///a", None);
+    assert_eq!(refused, Err(Invalid::Scheme));
 }

@@ -152,6 +152,12 @@ impl Focusing {
         self.held.len()
     }
 
+    /// When the first of them has waited for long enough.
+    pub(super) fn overdue(&self) -> Option<Duration> {
+        let (_, since) = self.held.first_key_value()?.1;
+        Some(*since + self.patience)
+    }
+
     /// Has the state written down with the next commit.
     pub(super) fn close(&mut self) {
         self.is_closing = true;

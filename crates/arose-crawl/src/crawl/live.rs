@@ -139,7 +139,7 @@ impl Crawl {
         allow_files(&mut settings);
         start::limit_scope(&self.folder, &mut settings, &Seeded::read(&self.folder)?)?;
         archive::Config::new(&settings)?;
-        let fetcher = Fetcher::new(&settings, Rc::clone(&self.seams.connector))?;
+        let fetcher = Fetchers::new(&settings, Rc::clone(&self.seams.connector))?;
         let contents = self.shared.contents.clone();
         let shared = Arc::new(Shared {
             judge: self.shared.judge.clone(),

@@ -32,6 +32,7 @@ mod restore;
 mod robots;
 mod rule_orders;
 mod run;
+mod seams;
 mod sitemaps;
 mod slots;
 mod start;
@@ -69,6 +70,8 @@ pub use refresh::{Refresh, refresh};
 
 pub use versions::{PageVersion, versions};
 
+pub use seams::{Priority, Seams};
+
 pub use start::{BadSeed, kept_settings};
 
 pub use look::{
@@ -76,10 +79,9 @@ pub use look::{
 };
 
 use crate::archive::{Archive, Packed};
-use crate::connect::{Allowed, Connect, Tcp};
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::fetch::{Connection, Failure, Fetcher, Idle, Response};
+use crate::fetch::{Connection, Failure, Fetchers, Idle, Response};
 use crate::frontier::{Frontier, RobotsJob, SiteQuality, SiteStanding, Standing, Turn};
 use crate::journal::{Draft, HostId, Journal, Kind, Place};
 use crate::load::Load;
@@ -87,7 +89,7 @@ use crate::names::Names;
 use crate::order::{Gift, Weight};
 use crate::page::{Found, Report, Shared, Ticket};
 use crate::pages::Revisit;
-use crate::resolve::{self, NameServers, NoAddress, Resolve};
+use crate::resolve::{self, NoAddress};
 use crate::scope::Seeded;
 use crate::seen::Seen;
 use crate::settings::Settings;
@@ -101,68 +103,6 @@ use files::GivenUp;
 use outage::Outage;
 use recrawl::Recrawl;
 use slots::Slots;
-
-/// A number for a URL and its depth; the smallest go first where the order is
-/// [`settings::Order::Breadth`](crate::settings::Order::Breadth).
-pub type Priority = dyn Fn(&NormalUrl, u32) -> u32;
-
-/// What a crawl is given of the world outside.
-pub struct Seams {
-    /// Makes connections.
-    pub connector: Rc<dyn Connect>,
-    /// Finds addresses.
-    pub resolver: Rc<dyn Resolve>,
-    /// Tells the time since the beginning of 1970. May jump; nothing but dates and hours of the
-    /// day is taken from it.
-    pub clock: Box<dyn Fn() -> Duration>,
-    /// Orders URLs by their depth, where the settings ask for an order by breadth; the smallest go
-    /// first.
-    pub priority: Box<Priority>,
-    /// Whether the host of a URL is this crawler's.
-    pub is_ours: Box<dyn Fn(&NormalUrl) -> bool>,
-}
-
-impl std::fmt::Debug for Seams {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seams").finish_non_exhaustive()
-    }
-}
-
-impl Seams {
-    /// The real world: TCP, name servers, the system's clock, breadth first, all hosts.
-    ///
-    /// # Errors
-    ///
-    /// If the settings name no contact and would lead beyond loopback, or there are no name
-    /// servers.
-    pub fn real(settings: &Settings) -> Result<Self, Error> {
-        let addresses = match (
-            settings.network.allow_private,
-            settings.agent.contact.as_str(),
-        ) {
-            (true, "") => Allowed::Loopback,
-            (true, _) => Allowed::All,
-            (false, "") => return Err(Error::Settings(NO_CONTACT.to_owned())),
-            (false, _) => Allowed::Public,
-        };
-        let names = NameServers::new(&settings.network.name_servers);
-        let names = names.map_err(|error| Error::Settings(format!("no name servers: {error}")))?;
-        Ok(Self {
-            connector: Rc::new(Tcp { addresses }),
-            resolver: Rc::new(names),
-            clock: Box::new(|| {
-                let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-                since.unwrap_or_default()
-            }),
-            priority: Box::new(|_, depth| depth),
-            is_ours: Box::new(|_| true),
-        })
-    }
-}
-
-const NO_CONTACT: &str = "name a contact that the owners of sites can write to (agent.contact or \
-    --contact): without one nothing but loopback is crawled, and that only with \
-    network.allow_private or --allow-private";
 
 /// Stops a crawl from outside, and shows how it does.
 #[derive(Debug, Default)]
@@ -361,7 +301,10 @@ pub fn crawl(
 ) -> Result<Summary, Error> {
     allow_files(&mut settings);
     block_on(async {
-        let seams = Seams::real(&settings)?;
+        let seams = match start::is_local(folder, &seeds, &settings)? {
+            true => Seams::local(),
+            false => Seams::real(&settings)?,
+        };
         let mut crawl = start::start(folder, settings, seams, seeds)?;
         crawl.run(control).await
     })
@@ -376,7 +319,10 @@ pub fn crawl(
 pub fn retry(folder: &Path, mut settings: Settings, control: &Control) -> Result<Summary, Error> {
     allow_files(&mut settings);
     block_on(async {
-        let seams = Seams::real(&settings)?;
+        let seams = match start::is_local(folder, &Seeds::default(), &settings)? {
+            true => Seams::local(),
+            false => Seams::real(&settings)?,
+        };
         start::limit_scope(folder, &mut settings, &Seeded::read(folder)?)?;
         let mut crawl = Crawl::open_lost(folder, settings, seams)?;
         crawl.run(control).await
@@ -425,7 +371,7 @@ pub struct Crawl {
     /// What happened, on its way to the file.
     journal: Draft,
     counters: Counters,
-    fetcher: Rc<Fetcher>,
+    fetcher: Rc<Fetchers>,
     idle: Idle,
     load: Load,
     statistics: Statistics,

@@ -129,6 +129,9 @@ impl Crawl {
             let next = next.map(|next| next.max(self.outage.next().unwrap_or_default()));
             due = next.map_or(due, |next| next.min(due));
         }
+        if let Some(overdue) = self.topic.as_ref().and_then(|topic| topic.overdue()) {
+            due = due.min(overdue);
+        }
         if self.can_look_up() || !self.found.is_empty() {
             due = now;
         }

@@ -14,6 +14,11 @@ impl Crawl {
         let found_on: Arc<str> = format!("{origin}/robots.txt").into();
         for text in sitemaps.iter().take(MAX_SITEMAPS) {
             let url = self.shared.normalize(text, base.as_ref());
+            // Nobody on the web has a say in what is read here.
+            let url = url.and_then(|url| match url.is_file() {
+                true => Err(crate::guard::Reason::Scheme),
+                false => Ok(url),
+            });
             let mut counts = crate::guard::Counts::default();
             let judged = url.and_then(|url| {
                 let candidate = crate::guard::Candidate {

@@ -25,6 +25,19 @@ pub struct BadSeed {
 /// Bad seeds that are named.
 pub(super) const MAX_BAD_SEEDS: usize = 20;
 
+/// Whether all seeds, earlier ones included, are local files.
+pub(super) fn is_local(folder: &Path, seeds: &Seeds, settings: &Settings) -> Result<bool, Error> {
+    let mut seeded = Seeded::read(folder)?;
+    add_files(&mut seeded, seeds, settings);
+    let is_file = |seed: &String| {
+        seed.trim_start()
+            .get(..5)
+            .is_some_and(|start| start.eq_ignore_ascii_case("file:"))
+    };
+    let are_files = seeds.pages.iter().chain(&seeds.sitemaps).all(is_file);
+    Ok(are_files && seeded.are_files())
+}
+
 /// Opens the crawl in a directory with further seeds, or begins one there. If that fails, nothing
 /// is left of a crawl that was not there before.
 pub(super) fn start(
@@ -52,7 +65,10 @@ fn check(
     seeds: &Seeds,
 ) -> Result<Seeded, Error> {
     archive::Config::new(settings)?;
-    Fetcher::new(settings, Rc::clone(&seams.connector))?;
+    Fetchers::new(settings, Rc::clone(&seams.connector))?;
+    let mut seeded = Seeded::read(folder)?;
+    add_files(&mut seeded, seeds, settings);
+    settings.scope.files = seeded.files();
     let normalizer = page::normalizer(settings);
     let guard = page::guard(settings)?;
     page::Rejections::parse(&settings.quality.reject)?;
@@ -61,7 +77,6 @@ fn check(
         let message = "a topic needs `crawl.order = \"opic\"`";
         return Err(Error::Settings(message.to_owned()));
     }
-    let mut seeded = Seeded::read(folder)?;
     let mut bad = None;
     let mut n_good = 0;
     for text in seeds.pages.iter().chain(&seeds.sitemaps) {
@@ -85,12 +100,29 @@ fn check(
     Ok(seeded)
 }
 
+/// Adds the directories of seeds that are local files: nothing else makes files of this machine
+/// part of a crawl.
+fn add_files(seeded: &mut Seeded, seeds: &Seeds, settings: &Settings) {
+    let normalizer = crate::url::Normalizer {
+        files: crate::url::Files::Accept,
+        ..page::normalizer(settings)
+    };
+    for seed in seeds.pages.iter().chain(&seeds.sitemaps) {
+        if let Ok(url) = normalizer.normalize(seed, None)
+            && url.is_file()
+        {
+            seeded.add(&url);
+        }
+    }
+}
+
 /// Where neither hosts nor domains are listed, the seeds say what is in scope.
 pub(super) fn limit_scope(
     folder: &Path,
     settings: &mut Settings,
     seeded: &Seeded,
 ) -> Result<(), Error> {
+    settings.scope.files = seeded.files();
     let scope = &mut settings.scope;
     if scope.reach == Reach::Web || !scope.hosts.is_empty() || !scope.domains.is_empty() {
         return Ok(());
@@ -168,6 +200,9 @@ pub fn kept_settings(folder: &Path) -> Result<Settings, Error> {
         }
         text => text.context("reading", &path)?,
     };
-    Settings::parse(&text)
-        .map_err(|error| Error::Settings(format!("`{}`: {error}", path.display())))
+    let settings = Settings::parse(&text);
+    let mut settings =
+        settings.map_err(|error| Error::Settings(format!("`{}`: {error}", path.display())))?;
+    settings.scope.files = Seeded::read(folder)?.files();
+    Ok(settings)
 }

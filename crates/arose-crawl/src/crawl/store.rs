@@ -122,7 +122,7 @@ impl Crawl {
             true => log::pages_by_host(folder)?,
             false => HashMap::new(),
         };
-        let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
+        let fetcher = Fetchers::new(&settings, Rc::clone(&seams.connector))?;
         let n_stored = restored.standing.n_pages;
         let table = Table::open(&folder.join(TABLE), n_stored, restored.visited)?;
         let recrawl = Recrawl::new(

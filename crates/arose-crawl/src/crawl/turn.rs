@@ -127,6 +127,11 @@ impl Crawl {
             return;
         }
         let host = &mut self.frontier.hosts[id as usize];
+        if host.is_file() {
+            host.be_here();
+            self.frontier.advance(id);
+            return;
+        }
         match self.names.want(host.name(), id, now) {
             Known::At(address) => {
                 host.address = Some(address);
@@ -265,13 +270,15 @@ impl Crawl {
             return Ok(());
         }
         // A name that was forgotten is asked for again, as that of a new host.
-        if !self.names.knows(host.name()) {
+        let is_file = host.is_file();
+        if !is_file && !self.names.knows(host.name()) {
             host.address = None;
             self.frontier.release(id, now, address, now);
             return Ok(());
         }
         // Asks anew where the answer has become old; the old one is used meanwhile.
-        if let Known::At(current) = self.names.want(host.name(), id, now)
+        if !is_file
+            && let Known::At(current) = self.names.want(host.name(), id, now)
             && current != address
         {
             host.address = Some(current);
@@ -282,6 +289,9 @@ impl Crawl {
         if let Some(job) = host.jobs.pop_front() {
             self.ask(id, address, Asked::Robots(job), now);
             return Ok(());
+        }
+        if is_file {
+            host.allow_all();
         }
         host.read_rules();
         let robots = match &host.rules {
@@ -493,7 +503,7 @@ impl Crawl {
             .begin(id, &mut self.frontier.hosts[id as usize], started);
         self.counters.add(Counter::Requests, 1);
         tokio::task::spawn_local(async move {
-            let fetched = contain_async(fetcher.fetch(&request, kept)).await;
+            let fetched = contain_async(fetcher.of(&request).fetch(&request, kept)).await;
             let (result, connection) = fetched.unwrap_or((Err(Failure::Unreadable), None));
             let completed = Completed {
                 host: id,
@@ -525,6 +535,7 @@ fn request(host: &Host, address: IpAddr, rest: &str, kind: Kind) -> Request {
         name: host.name().into(),
         authority: host.authority().into(),
         is_tls: host.is_tls(),
+        is_file: host.is_file(),
         rest: rest.into(),
         kind,
         condition: None,

@@ -201,6 +201,7 @@ mod tests {
             name: authority.split(':').next().unwrap().into(),
             authority: authority.into(),
             is_tls: scheme == "https",
+            is_file: false,
             rest: path.into(),
             kind: Kind::Page,
             condition: None,

@@ -5,6 +5,25 @@
 //! ([`FetchLimits`]); the outcome is a [`Response`], perhaps marked as cut, or a [`Failure`].
 //! Redirects are not followed here: their targets are new URLs, and go the way of all URLs.
 //!
+//! Whatever can answer a [`Request`] is a [`Fetch`]. There are two: [`Fetcher`] speaks HTTP, and
+//! [`Local`] reads files of this machine. [`Fetchers`] has one of each and chooses by the scheme.
+//! A further protocol is a further [`Fetch`] and its arm in [`Fetchers::of`]; its URLs must be ones
+//! that [`crate::url`] accepts. What it needs is this:
+//!
+//! ```ignore
+//! struct Always(&'static [u8]);
+//!
+//! impl Fetch for Always {
+//!     fn fetch<'a>(&'a self, _: &'a Request, _: Option<Connection>) -> Waiting<'a, Fetched> {
+//!         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".as_bytes();
+//!         let bytes = [head, self.0].concat();
+//!         let message = Message { bytes, head_end: head.len(), cut: None };
+//!         let took = Duration::ZERO;
+//!         Box::pin(async move { (Ok(Response { message, took }), None) })
+//!     }
+//! }
+//! ```
+//!
 //! Plain HTTP and what TLS negotiates down to is [`http1`], written for this; where a server offers
 //! HTTP/2 that is spoken, by `hyper`. A connection that can be used again is kept, one per host, in
 //! a pool of bounded size ([`Idle`]).
@@ -13,6 +32,7 @@ mod credentials;
 pub(crate) mod http1;
 mod http2;
 mod idle;
+mod local;
 mod message;
 mod tls;
 
@@ -27,7 +47,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
-use crate::connect::{Connect, Stream};
+use crate::connect::{Connect, Stream, Waiting};
 use crate::error::Error;
 use crate::journal::Kind;
 use crate::settings::{self, Settings, host_name, seconds};
@@ -39,6 +59,7 @@ use http1::Reuse;
 pub(crate) use http1::exchange;
 pub(crate) use http1::request as request_bytes;
 pub(crate) use idle::Idle;
+pub(crate) use local::Local;
 pub use message::Failure;
 pub(crate) use message::{Cut, FetchLimits, Head, Message};
 pub(crate) use tls::Tls;
@@ -63,6 +84,8 @@ pub(crate) struct Request {
     pub(crate) name: Box<str>,
     pub(crate) authority: Box<str>,
     pub(crate) is_tls: bool,
+    /// Whether it is for a local file.
+    pub(crate) is_file: bool,
     /// Path and query.
     pub(crate) rest: Box<str>,
     /// What it leads to, which decides how large the body may be.
@@ -76,6 +99,46 @@ pub(crate) struct Request {
 pub(crate) struct Response {
     pub(crate) message: Message,
     pub(crate) took: Duration,
+}
+
+/// What comes of a request: a response or why there is none, and the connection if it can carry
+/// another one.
+pub(crate) type Fetched = (Result<Response, Failure>, Option<Connection>);
+
+/// Answers requests of one protocol.
+pub(crate) trait Fetch {
+    /// Answers a request, over `kept` if that is a connection that can be used. The answer has the
+    /// form of one of HTTP, whatever the protocol is, and is bounded by the limits of the settings.
+    fn fetch<'a>(&'a self, request: &'a Request, kept: Option<Connection>) -> Waiting<'a, Fetched>;
+}
+
+/// All that answer requests.
+pub(crate) struct Fetchers {
+    http: Fetcher,
+    files: Local,
+}
+
+impl Fetchers {
+    pub(crate) fn new(settings: &Settings, connector: Rc<dyn Connect>) -> Result<Self, Error> {
+        Ok(Self {
+            http: Fetcher::new(settings, connector)?,
+            files: Local::new(&settings.scope.files, settings.fetch.max_body),
+        })
+    }
+
+    /// The one that answers a request.
+    pub(crate) fn of(&self, request: &Request) -> &dyn Fetch {
+        match request.is_file {
+            true => &self.files,
+            false => &self.http,
+        }
+    }
+}
+
+impl Fetch for Fetcher {
+    fn fetch<'a>(&'a self, request: &'a Request, kept: Option<Connection>) -> Waiting<'a, Fetched> {
+        Box::pin(self.request(request, kept))
+    }
 }
 
 /// A connection that can carry a request.
@@ -165,11 +228,7 @@ impl Fetcher {
     /// A kept connection that the server has closed meanwhile is not used. One that it closes while
     /// the request is on its way is a failure: the server may have seen the request, and a second
     /// one would come too soon.
-    pub(crate) async fn fetch(
-        &self,
-        request: &Request,
-        kept: Option<Connection>,
-    ) -> (Result<Response, Failure>, Option<Connection>) {
+    pub(crate) async fn request(&self, request: &Request, kept: Option<Connection>) -> Fetched {
         let start = Instant::now();
         let deadline = start + self.limits.whole;
         let connection = match usable(kept).await {

@@ -207,6 +207,26 @@ impl Host {
         self.origin.starts_with("https")
     }
 
+    /// Whether it stands for the files of this machine.
+    pub(crate) fn is_file(&self) -> bool {
+        self.origin.starts_with("file:")
+    }
+
+    /// Files need neither names nor robots.txt.
+    pub(crate) fn be_here(&mut self) {
+        self.address = Some(IpAddr::from([127, 0, 0, 1]));
+        self.stage = Stage::Rest;
+        self.allow_all();
+    }
+
+    /// Has everything allowed.
+    pub(crate) fn allow_all(&mut self) {
+        const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+        if !matches!(self.rules, Rules::Known(..)) {
+            self.rules = Rules::Known(Arc::new(Robots::parse(b"", "")), LONG);
+        }
+    }
+
     pub(crate) fn port(&self) -> u16 {
         let authority = self.authority();
         let written = authority[self.name().len()..].strip_prefix(':');

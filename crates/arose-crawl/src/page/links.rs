@@ -8,7 +8,7 @@ use super::{Found, Job, Reader, Report};
 use crate::archive::bare_media_type;
 use crate::fetch::Head;
 use crate::fingerprint::Fingerprint;
-use crate::guard::Candidate;
+use crate::guard::{Candidate, Reason};
 use crate::journal::Kind;
 use crate::order::class_of;
 use crate::sitemap;
@@ -225,6 +225,10 @@ impl Reader {
         let is_further = !link.is_redirect && link.kind != Kind::Requisite;
         let link_depth = job.depth.saturating_add(u32::from(is_further));
         let judged = url.map_err(Into::into).and_then(|url| {
+            // Nobody on the web has a say in what is read here.
+            if url.is_file() && !job.url.is_file() {
+                return Err(Reason::Scheme);
+            }
             let candidate = Candidate {
                 url: &url,
                 link_depth,

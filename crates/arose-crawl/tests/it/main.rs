@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod edges;
 mod faults;
+mod files;
 mod focus;
 mod hosts;
 mod ipv6;
