@@ -65,7 +65,7 @@ fn issue_27_a_directory_is_crawled() {
         settings.scope.reach = reach;
         let output = output.join(format!("{reach:?}"));
         std::fs::create_dir_all(&output).unwrap();
-        let summary = run(&output, settings.clone(), &[seed.clone()]);
+        let summary = run(&output, settings.clone(), std::slice::from_ref(&seed));
         let base = format!("file://localhost{}", root.display());
         let expected = [
             ("/", "200"),
