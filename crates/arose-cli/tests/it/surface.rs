@@ -82,7 +82,7 @@ fn head(lines: &[&str]) -> String {
             text.push(' ');
         }
         text.push_str(line);
-        let is_use = text.starts_with("pub use");
+        let is_use = text.starts_with("pub use ");
         let is_open =
             text.matches('(').count() > text.matches(')').count() || is_use && !text.ends_with(';');
         if !is_open && text.ends_with(['{', ';', ',', '}']) {
@@ -90,7 +90,7 @@ fn head(lines: &[&str]) -> String {
         }
     }
     let body = text.find(" {").unwrap_or(text.len());
-    let text = match text.strip_prefix("pub use") {
+    let text = match text.strip_prefix("pub use ") {
         Some(_) => text.replace("{ ", "{").replace(", }", "}"),
         None => text[..body].to_owned(),
     };
