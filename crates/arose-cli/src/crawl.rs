@@ -260,8 +260,8 @@ enum Command {
     ///
     /// A rule says which part of the URLs of a site does not select a page, such as a session ID.
     /// URLs that differ in nothing else are deferred, and queued again if the rule turns out to be
-    /// wrong or is switched off. A running crawl takes rules within a second; otherwise `arose crawl
-    /// -o DIR` takes them first.
+    /// wrong or is switched off. A running crawl takes rules within a second; otherwise
+    /// `arose crawl -o DIR` takes them first.
     Rules(rules::Options),
     /// Pause a running crawl
     Pause {

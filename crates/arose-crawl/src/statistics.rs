@@ -211,7 +211,7 @@ fn text(line: LineKind, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64
     text
 }
 
-/// How a crawl does that looks for a topic.
+/// The state of a crawl that looks for a topic.
 fn push_topic(text: &mut String, topic: &Topic) {
     let short = |number: f32| (f64::from(number) * 1e4).round() / 1e4;
     let words = |words: &[(String, f32)]| -> Vec<(String, f64)> {

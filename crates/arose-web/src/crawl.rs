@@ -68,7 +68,7 @@ pub(crate) struct Sample {
     pub(crate) pages_by_rate: Vec<(Option<f64>, u64)>,
     /// Sites with their pages, the share up to date, and changes of a page per day.
     pub(crate) fresh_sites: Vec<(String, u64, f64, f64)>,
-    /// How the crawl does that looks for a topic.
+    /// The state of a crawl that looks for a topic.
     pub(crate) topic: Option<Topic>,
     /// Whether this is the last line.
     pub(crate) is_done: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Sample {
 /// A URL rule: scope, rule, state, equal and different pairs, probes, URLs deferred and audited.
 pub(crate) type RuleSample = (String, String, String, u64, u64, u64, u64, u64);
 
-/// How a crawl does that looks for a topic.
+/// The state of a crawl that looks for a topic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Topic {

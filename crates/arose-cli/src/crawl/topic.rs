@@ -1,4 +1,4 @@
-//! How a crawl does that looks for a topic.
+//! The state of a crawl that looks for a topic.
 
 use std::io::{self, Write};
 

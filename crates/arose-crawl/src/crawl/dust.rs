@@ -228,10 +228,9 @@ impl Crawl {
             self.found.push(Item::Link(pending));
             return;
         };
-        let stand_in = match canonical.is_fetchable && !canonical.is_known {
-            true => self.stand_in(&canonical.url, pending.depth),
-            false => None,
-        };
+        let is_needed = canonical.is_fetchable && !canonical.is_known;
+        let url = Some(&canonical.url).filter(|_| is_needed);
+        let stand_in = url.and_then(|url| self.stand_in(url, pending.depth));
         if canonical.is_known || stand_in.is_some() {
             // Copies of pages with a hundred links would have more of them audited, for ever.
             let learner = self.dust.learner.as_ref();
@@ -241,11 +240,9 @@ impl Crawl {
                 false => Mark::Covered(canonical),
             }));
         }
+        let words = pending.found.words.clone();
         let stand_in = stand_in.map(|found| Pending {
-            found: Found {
-                words: pending.found.words.clone(),
-                ..found
-            },
+            found: Found { words, ..found },
             depth: pending.depth,
             n_redirects: 0,
             from: pending.from,
@@ -587,8 +584,8 @@ impl Crawl {
             });
         }
         let remembered = learner.take_remembered();
-        let bytes = |&(key, content): &(u64, u64)| [key, content].map(u64::to_le_bytes);
-        let bytes: Vec<[u8; 8]> = remembered.iter().flat_map(bytes).collect();
+        let numbers = remembered.into_iter().flat_map(<[u64; 2]>::from);
+        let bytes: Vec<[u8; 8]> = numbers.map(u64::to_le_bytes).collect();
         if !bytes.is_empty() {
             self.journal.push(Event::UrlContents(bytes.as_flattened()));
         }
@@ -597,12 +594,7 @@ impl Crawl {
 
 /// Whether there is something to remember of a rule.
 fn has_evidence(saved: &Saved) -> bool {
-    let Saved { standing, .. } = saved;
-    let n = [
-        standing.n_same,
-        standing.n_different,
-        standing.n_probes,
-        standing.n_deferred,
-    ];
-    standing.state != State::Testing || n.iter().any(|&n| n > 0)
+    let rule = &saved.standing;
+    let n = rule.n_same | rule.n_different | rule.n_probes | rule.n_deferred;
+    rule.state != State::Testing || n > 0
 }

@@ -64,7 +64,7 @@ impl Default for Parent {
     }
 }
 
-/// How a crawl does that looks for a topic.
+/// The state of a crawl that looks for a topic.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Topic {
     /// Pages with a score.
@@ -172,7 +172,7 @@ impl Focusing {
         self.focus.take_changes(&self.judge, with_state)
     }
 
-    /// How the crawl does.
+    /// The state of the crawl.
     pub(super) fn shown(&self) -> Topic {
         let words = self.names.iter();
         let words = words.map(|(word, name)| (name.to_string(), self.focus.weight_of(*word)));

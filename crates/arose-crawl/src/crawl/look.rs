@@ -48,7 +48,7 @@ pub struct Status {
     pub poor_sites: Vec<SiteQuality>,
     /// Pages that a site gets with full priority for as much trust as a seed has, by now.
     pub pages_for_trust: f64,
-    /// How the crawl does that looks for a topic; none if it has none.
+    /// The state of a crawl that looks for a topic; none if it has none.
     pub topic: Option<Topic>,
     /// URLs that rules defer, beside those that wait.
     pub n_deferred: u64,

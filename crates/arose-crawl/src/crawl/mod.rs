@@ -171,7 +171,7 @@ impl Control {
         (millis > 0).then(|| Duration::from_millis(millis))
     }
 
-    /// How the crawl does, as of the last second.
+    /// The state of the crawl, as of the last second.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.snapshot
@@ -222,7 +222,7 @@ pub struct Snapshot {
     pub next: Vec<Standing>,
     /// What is believed of pages; none if they are not visited again.
     pub freshness: Option<Freshness>,
-    /// How the crawl does that looks for a topic; none if it has none.
+    /// The state of a crawl that looks for a topic; none if it has none.
     pub topic: Option<Topic>,
     /// URLs that rules defer.
     pub n_deferred: u64,

@@ -229,7 +229,7 @@ impl Crawl {
         is_reached.then_some(End::Limit)
     }
 
-    /// Looks at the last second, and shows how the crawl does.
+    /// Looks at the last second, and shows the state of the crawl.
     fn tick(&mut self, control: &Control, before: &Counters, line: LineKind) -> Result<(), Error> {
         let now = self.now();
         self.take_orders(control)?;

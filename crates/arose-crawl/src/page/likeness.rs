@@ -1,8 +1,8 @@
 //! What stands for a page in all that it shows, session IDs in its links aside.
 //!
-//! For duplicate detection the addresses of links are part of the text, so that lists of different
-//! links differ. Where a site writes a session ID into every link, no two copies of a page are alike
-//! then. Here addresses count without what looks like a session ID, and without marks of campaigns.
+//! For duplicate detection the URLs of links are part of the text, so that lists of different links
+//! differ. Where a site writes a session ID into every link, no two copies of a page are the same
+//! then. Here URLs count without what looks like a session ID, and without tracking parameters.
 
 use std::collections::{HashMap, HashSet};
 

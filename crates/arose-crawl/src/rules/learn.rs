@@ -24,10 +24,10 @@ pub struct Learned {
 /// Longer lines are skipped and counted.
 const MAX_LINE: usize = 1 << 20;
 
-/// Learns from lines, each of which is a JSON object with the fields `url` and `digest`, a URL and a
-/// digest with a tab between them, or a line of a CDXJ index. Pages with equal digests are the same.
-/// Where there is a field `status`, only 200 counts. Nothing is fetched, so rules come from pairs
-/// of URLs in the list alone, and every URL that a rule covers audits it.
+/// Learns from lines, each of which is a JSON object with the fields `url` and `digest`, a URL and
+/// a digest with a tab between them, or a line of a CDXJ index. Pages with equal digests are the
+/// same. Where there is a field `status`, only 200 counts. Nothing is fetched, so rules come from
+/// pairs of URLs in the list alone, and every URL that a rule covers audits it.
 ///
 /// # Errors
 ///

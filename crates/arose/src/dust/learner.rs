@@ -480,8 +480,8 @@ impl Learner {
         Some(id)
     }
 
-    /// Takes down why a URL is wanted. The oldest wishes give way to new ones: nobody may ever fetch
-    /// what they are about.
+    /// Takes down why a URL is wanted. The oldest wishes give way to new ones, since what they are
+    /// about may never be fetched.
     fn wish(&mut self, url: &str, wish: Wish) {
         if let Some(Wish::Blame(number, id)) = self.wishes.push(key(url), wish) {
             let content = self.wishes.blame(number).map(|blame| blame.content);
