@@ -162,9 +162,11 @@ mod tests {
         "file:///a/b/c",
     ];
 
-    /// What the parser alone says.
+    /// What the parser alone says. Only local files lead to local files.
     fn parsed(base: &Url, href: &str) -> Option<String> {
-        base.join(href).ok().filter(is_web).map(String::from)
+        let url = base.join(href).ok()?;
+        let is_local = [base, &url].iter().all(|url| url.scheme() == "file");
+        (is_web(&url) || is_local).then(|| url.into())
     }
 
     #[track_caller]
@@ -233,8 +235,20 @@ mod tests {
             "(x)",
             "http://user@h/x",
             "http://h:80/x",
+            "file:///x",
+            "file:x",
         ] {
             check(href);
+        }
+    }
+
+    #[test]
+    fn no_page_of_the_web_leads_to_a_file() {
+        for base in BASES.iter().filter(|base| !base.starts_with("file:")) {
+            let base = Url::parse(base).unwrap();
+            for href in ["file:///x", "file:x", "FILE:/x", " file://h/x"] {
+                assert_eq!(Resolver::new(&base).resolve(href), None, "{base} {href}");
+            }
         }
     }
 
