@@ -104,7 +104,8 @@ def check_run(lines, local, spread, options):
     assert by_pair(engine.rows["pairs"]) == pairs, (spread, options)
     counts, cap = local.summary["counts"], local.summary["cap"]
     assert found["groups"]["candidates"] == counts["candidates"]
-    assert found["candidates"]["tested"] == counts["tested"]
+    # One machine tests a pair once that shares several keys, a cluster once for each key.
+    assert found["candidates"]["tested"] >= counts["tested"]
     assert found["pairs"]["clusters"] == counts["clusters"]
     assert found["pairs"]["members"] == counts["clustered_documents"]
     assert found["pairs"]["max_cluster"] == counts["largest_cluster"]

@@ -50,7 +50,11 @@ def check(lines, out, **options):
     assert rows(out, "pairs", ["a", "b"]) == local.pairs.to_pyarrow().to_pylist()
     summary = json.load(open(os.path.join(out, "summary.json")))
     for name, count in local.summary["counts"].items():
-        assert summary["counts"][name] == count, name
+        # One machine tests a pair once that shares several keys, a cluster once for each key.
+        if name == "tested":
+            assert summary["counts"][name] >= count
+        else:
+            assert summary["counts"][name] == count, name
     assert summary["settings"] == local.summary["settings"]
     assert summary["cap"] == local.summary["cap"]
     return summary

@@ -385,9 +385,15 @@ def test_issue_24_an_index_of_content(tmp_path):
         for n in range(40):
             index.query_or_insert(str(n), words(0, 200) + " " + words(100 + n, 60), host="shop.example")
         assert len(index) == 40
-        [found] = index.query(words(100 + 30, 60), host="other.example")
-        assert (found.name, found.rule, found.site_pages) == ("30", "same", 0)
-        assert found.content >= 0.9 and found.content_unweighted < 0.5
-        assert found.b_sim is None
+        n_found = 0
+        # The weights of a stored page are of the time it came, and scores are estimates: most of
+        # the later pages are at the level same.
+        for n in range(20, 40):
+            for found in index.query(words(100 + n, 60), host="other.example"):
+                assert (found.name, found.rule, found.site_pages) == (str(n), "same", 0)
+                assert found.content >= 0.9 and found.content_unweighted < 0.5
+                assert found.b_sim is None
+                n_found += 1
+        assert 15 <= n_found <= 20
         [found] = index.query(words(0, 200) + " " + words(100 + 30, 60) + " more", host="shop.example")
         assert found.site_pages == 40
