@@ -133,9 +133,18 @@ fn check_host(server: &Server, folder: &Path, flavour: Flavour, asked: &Asked) {
     }
     check_contents(&asked.contents, &contents, flavour);
     let expected: BTreeSet<String> = expected.iter().map(|&rule| rule.to_owned()).collect();
-    assert_eq!(active(&rules), expected, "{flavour:?}: rules");
+    // Some session IDs happen to have letters of one case only: a rule of their own, as true as the
+    // other, which takes many of them to be found.
+    let rare = match flavour {
+        Flavour::Crumb => "segment S- 13 single",
+        _ => "",
+    };
+    let mut active = active(&rules);
+    active.remove(rare);
+    assert_eq!(active, expected, "{flavour:?}: rules");
     for rule in &rules {
-        let is_true = expected.contains(&rule.rule.to_string());
+        let name = rule.rule.to_string();
+        let is_true = expected.contains(&name) || name == rare;
         assert!(is_true || rule.n_deferred <= 50, "{rule:?}");
     }
     let share = asked.n as f64 / n as f64;
