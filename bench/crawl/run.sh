@@ -5,7 +5,7 @@
 #   RIG      directory of the rig: make_web.py, nginx.conf.in, run.py
 #   BENCH    directory for the webs and the results; a few GB
 #   AROSE, TESTWEB  release binaries
-#   STEP     web, docs-web, many, docs, polite; default: web many polite
+#   STEP     web, docs-web, many, orders, docs, whole, polite; default: web many polite
 #
 # Needs root (a network namespace without a route), nginx and wget2. `docs-web` downloads and unpacks
 # Debian's documentation packages. Results: BENCH/results.jsonl, and the judge's lines on the terminal.
@@ -51,9 +51,9 @@ rig_run() { # name, web, command
     python3 "$rig/run.py" "$bench" "$1" "$2" --cap 120 -- "${@:3}"
 }
 
-crawl() { # web
+crawl() { # web, name of the row
     rm -rf "$bench/out/arose"
-    rig_run arose "$1" "$arose" crawl "$bench/$1_seeds.txt" -o "$bench/out/arose" --settings "$bench/$1.toml"
+    rig_run "${2:-arose}" "$1" "$arose" crawl "$bench/$1_seeds.txt" -o "$bench/out/arose" --settings "$bench/$1.toml"
 }
 
 wget2_run() { # web, further options
@@ -83,6 +83,12 @@ for step in "$@"; do
         crawl many
         wget2_run many
         crawl many ;;
+    orders) # the same crawl by both orders, in turn
+        for order in opic breadth opic breadth; do
+            settings "$bench/many.toml" "[crawl]
+order = \"$order\""
+            crawl many "arose_$order"
+        done ;;
     docs)
         hosts="$(cut -f1 "$bench/docs_hosts.tsv" | sed 's/.*/"&"/' | paste -sd,)"
         endings='png|gif|jpe?g|svg|css|js|pdf|gz|zip|txt|map|inv|woff2?|ttf|ico|xml|json|dot|mp4|webp|md5|tag|tar|c|cpp|h|hpp|py'
@@ -92,6 +98,9 @@ exclude = ['\\.($endings)\$']"
         wget2_run docs -D "$(cut -f1 "$bench/docs_hosts.tsv" | paste -sd,)" \
             -R '*.png,*.gif,*.jpg,*.jpeg,*.svg,*.css,*.js,*.pdf,*.gz,*.zip,*.txt,*.map,*.inv,*.woff,*.woff2,*.ttf,*.ico,*.xml,*.json'
         crawl docs ;;
+    whole) # after docs: do the defaults for duplicates lose a page?
+        sed -i '/^\[duplicates\]/,/^stale_after/d' "$bench/docs.toml"
+        crawl docs arose_defaults ;;
     polite)
         rm -rf "$bench/out/polite" "$bench/requests.tsv"
         web=(--hosts 7000 --mixture plain --pages 50 --port 8090)

@@ -26,6 +26,9 @@ HERE = Path(__file__).resolve().parent
 BENCH = HERE.parent
 AROSE = os.environ.get("AROSE", "arose")
 
+# Runs of `arose dedup`: the default, and one that lists every pair so that pairs can be scored.
+OWN = {"arose": [], "arose-pairs": ["--pairs", "all"]}
+
 # The rivals: what to import, and the name of the package.
 RIVALS = {
     "daft": ("daft", "daft"),
@@ -83,7 +86,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="JSON lines with id and text")
     parser.add_argument("--truth", type=Path, required=True, help="lines of id, id, similarity")
-    parser.add_argument("--engines", type=names, default=["arose", *RIVALS], metavar="NAME,...")
+    parser.add_argument("--engines", type=names, default=[*OWN, *RIVALS], metavar="NAME,...")
     parser.add_argument("--python", type=interpreter, action="append", default=[],
                         metavar="NAME,...=PATH",
                         help="interpreter of these engines; that of arose reads its tables")
@@ -103,7 +106,7 @@ def arguments():
 
 
 def names(text):
-    known = ["arose", *RIVALS]
+    known = [*OWN, *RIVALS]
     chosen = text.split(",")
     for name in chosen:
         if name not in known:
@@ -120,7 +123,7 @@ def interpreter(text):
 
 def probe(engine):
     """Notes the version, or that the engine is not installed."""
-    if engine.name == "arose":
+    if engine.name in OWN:
         command = [AROSE, "--version"]
     else:
         command = [engine.python, "-c", PROBE, *RIVALS[engine.name]]
@@ -148,7 +151,7 @@ def measure_all(engines, options, work):
 
 def measure_one(engine, options, work, ids):
     folder, log = work / "out", work / "log"
-    if engine.name != "arose":
+    if engine.name not in OWN:
         folder.mkdir()
     cost = measure.run(command(engine, options, folder), log, environment(options), options.timeout)
     say(f"{engine.name}: {cost.cpu:.2f} CPU s, code {cost.code}, load {measure.load()}")
@@ -164,10 +167,10 @@ def measure_one(engine, options, work, ids):
 
 def command(engine, options, folder):
     threshold = str(options.threshold)
-    if engine.name == "arose":
+    if engine.name in OWN:
         threads = str(options.threads)
         return [AROSE, "dedup", options.corpus, "-o", folder, "--threshold", threshold,
-                "--threads", threads, "--pairs", "all"]
+                "--threads", threads, *OWN[engine.name]]
     program = HERE / "engines" / f"with_{RIVALS[engine.name][0]}.py"
     return [engine.python, program, options.corpus, folder, "--threshold", threshold]
 
@@ -180,7 +183,7 @@ def environment(options):
 
 def score_one(engine, options, folder, ids):
     """The first result counts; a process of its own, so that this one stays small."""
-    python = engine.python if engine.name == "arose" else sys.executable
+    python = engine.python if engine.name in OWN else sys.executable
     program = [python, HERE / "score.py", "links", ids, options.truth, folder]
     done = subprocess.run([*program, str(options.threshold)], capture_output=True, text=True)
     if done.returncode == 0:
@@ -193,7 +196,7 @@ def score_one(engine, options, folder, ids):
 def report(engines, options, load):
     measured = [engine for engine in engines if not engine.trouble]
     # Slow ones last, and arose first, since the others are given as multiples of it.
-    measured.sort(key=lambda engine: (engine.name != "arose", engine.median("cpu")))
+    measured.sort(key=lambda engine: (engine.name not in OWN, engine.median("cpu")))
     parts = [heading(engines, options, load), *cost_table(measured), "", *bin_table(measured)]
     parts += [f"\n{engine.name}: {engine.trouble}" for engine in engines if engine.trouble]
     return "\n".join(parts) + "\n"

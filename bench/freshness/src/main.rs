@@ -14,6 +14,7 @@ use clap::{Parser, Subcommand};
 
 use histories::Page;
 use policies::POLICIES;
+use replay::Pace;
 
 #[derive(Parser)]
 struct Options {
@@ -30,9 +31,17 @@ enum Command {
         /// Mean days between two visits of a page, one column each
         #[arg(long, value_delimiter = ',', default_value = "30,120,365")]
         every: Vec<f64>,
-        /// Least freshness of the product's policy, one for each column; fail if it is missed
+        /// Least freshness of the product's policy when the visits of a step are made, one for each
+        /// column; fail if it is missed
         #[arg(long, value_delimiter = ',')]
         least: Vec<f64>,
+        /// Days of a step
+        #[arg(long, default_value_t = 0.25)]
+        step: f64,
+        /// Draw when the first pages were visited last, within the mean interval before the
+        /// beginning; several values give several replays and their mean
+        #[arg(long, value_delimiter = ',')]
+        seed: Vec<u64>,
         /// Replay only the pages whose number has this remainder, as 0/2 or 1/2
         #[arg(long, default_value = "0/1")]
         part: String,
@@ -67,9 +76,22 @@ fn main() -> Result<()> {
             start,
             half_life,
             policy,
+            step,
+            seed,
         } => {
             let pages = histories::read(&file, &part, start)?;
-            compare(&pages, &every, &least, half_life, policy.as_deref())
+            let seeds = match seed.is_empty() {
+                true => vec![None],
+                false => seed.into_iter().map(Some).collect(),
+            };
+            let compared = Compared {
+                pages: &pages,
+                every: &every,
+                half_life,
+                step,
+                seeds: &seeds,
+            };
+            compared.run(&least, policy.as_deref())
         }
         Command::Decisions => {
             decisions();
@@ -79,43 +101,73 @@ fn main() -> Result<()> {
     }
 }
 
-fn compare(
-    pages: &[Page],
-    every: &[f64],
-    least: &[f64],
+/// What is replayed, and how.
+struct Compared<'a> {
+    pages: &'a [Page],
+    every: &'a [f64],
     half_life: f64,
-    only: Option<&str>,
-) -> Result<()> {
-    let n_changes: usize = pages.iter().map(|page| page.changes.len()).sum();
-    println!("{} pages, {n_changes} changes\n", pages.len());
-    let heads: Vec<String> = every.iter().map(|days| format!(" {days} d |")).collect();
-    println!("| policy |{} longest gap | seconds |", heads.concat());
-    println!("|---|{}---|---|", "---|".repeat(every.len()));
-    let fresh_of = |name: &str| -> Result<Vec<f64>> {
+    step: f64,
+    seeds: &'a [Option<u64>],
+}
+
+impl Compared<'_> {
+    fn run(&self, least: &[f64], only: Option<&str>) -> Result<()> {
+        let n_changes: usize = self.pages.iter().map(|page| page.changes.len()).sum();
+        println!("{} pages, {n_changes} changes\n", self.pages.len());
+        let heads: Vec<String> = self
+            .every
+            .iter()
+            .map(|days| format!(" {days} d |"))
+            .collect();
+        let heads = heads.concat();
+        println!("Over all time, and after the visits of each step:\n");
+        println!("| policy |{heads}{heads} longest gap | seconds |");
+        println!("|---|{}---|---|", "---|".repeat(2 * self.every.len()));
+        let names = POLICIES
+            .iter()
+            .filter(|name| only.is_none_or(|only| only == **name));
+        let all: Vec<(&str, Vec<f64>)> = names
+            .map(|name| Ok((*name, self.row(name)?)))
+            .collect::<Result<_>>()?;
+        check(&all, least)
+    }
+
+    /// Prints the row of a policy; returns its freshness after visits.
+    fn row(&self, name: &str) -> Result<Vec<f64>> {
         let start = Instant::now();
-        let mut fresh = Vec::new();
+        let (mut fresh, mut after) = (Vec::new(), Vec::new());
         let mut gap = 0.0_f64;
-        for &days in every {
-            let mut policy = policies::new(name, pages, days, half_life)?;
-            let replayed = replay::replay(pages, days, &mut *policy);
-            fresh.push(replayed.fresh);
-            gap = gap.max(replayed.longest_gap / days);
+        let n = self.seeds.len() as f64;
+        for &every in self.every {
+            let (mut sum, mut sum_after) = (0.0, 0.0);
+            for &seed in self.seeds {
+                let mut policy = policies::new(name, self.pages, every, self.half_life)?;
+                let pace = Pace {
+                    every,
+                    step: self.step,
+                    seed,
+                };
+                let replayed = replay::replay(self.pages, pace, &mut *policy);
+                sum += replayed.fresh;
+                sum_after += replayed.fresh_after_visits;
+                gap = gap.max(replayed.longest_gap / every);
+            }
+            fresh.push(sum / n);
+            after.push(sum_after / n);
         }
-        let cells: Vec<String> = fresh.iter().map(|fresh| format!(" {fresh:.4} |")).collect();
+        let cells = fresh.iter().chain(&after);
+        let cells: Vec<String> = cells.map(|fresh| format!(" {fresh:.4} |")).collect();
         let seconds = start.elapsed().as_secs_f64();
         println!("| {name} |{} {gap:.1} x | {seconds:.1} |", cells.concat());
-        Ok(fresh)
-    };
-    let names = POLICIES
-        .iter()
-        .filter(|name| only.is_none_or(|only| only == **name));
-    let all: Vec<(&str, Vec<f64>)> = names
-        .map(|name| Ok((*name, fresh_of(name)?)))
-        .collect::<Result<_>>()?;
+        Ok(after)
+    }
+}
+
+/// Compares the product's policy with what it must reach, with round robin and with Nutch's rule.
+fn check(all: &[(&str, Vec<f64>)], least: &[f64]) -> Result<()> {
     let of = |name: &str| {
-        all.iter()
-            .find(|(other, _)| *other == name)
-            .map(|(_, fresh)| fresh)
+        let found = all.iter().find(|(other, _)| *other == name);
+        found.map(|(_, fresh)| fresh)
     };
     for (column, least) in least.iter().enumerate() {
         let (Some(ours), Some(in_turn), Some(nutch)) = (

@@ -1,17 +1,30 @@
 //! The replay: time goes by in steps, a policy visits pages, and freshness is measured exactly.
 
+use arose::mix::mix;
+
 use crate::histories::Page;
 use crate::policies::Policy;
-
-/// Days of a step.
-pub const STEP: f64 = 0.25;
 
 /// The share of the time, at its beginning, that is not measured.
 const WARM: f64 = 0.25;
 
+/// How a replay goes.
+#[derive(Clone, Copy)]
+pub struct Pace {
+    /// Mean days between two visits of a page.
+    pub every: f64,
+    /// Days of a step, within which time does not pass.
+    pub step: f64,
+    /// Draws when the pages of the beginning were visited last, within `every` days before it;
+    /// without it all were visited at the beginning.
+    pub seed: Option<u64>,
+}
+
 pub struct Replayed {
     /// The share of pages up to date, on average over time.
     pub fresh: f64,
+    /// The same, looked at once per step, when its visits are made.
+    pub fresh_after_visits: f64,
     /// The most days between two visits.
     pub longest_gap: f64,
 }
@@ -25,7 +38,8 @@ struct State {
 
 /// Visits every page once in `every` days on average. Pages are visited when they are created, and
 /// leave when they are deleted.
-pub fn replay(pages: &[Page], every: f64, policy: &mut dyn Policy) -> Replayed {
+pub fn replay(pages: &[Page], pace: Pace, policy: &mut dyn Policy) -> Replayed {
+    let Pace { every, step, seed } = pace;
     let start = pages
         .iter()
         .map(|page| page.created)
@@ -44,18 +58,23 @@ pub fn replay(pages: &[Page], every: f64, policy: &mut dyn Policy) -> Replayed {
     let mut order = order.into_iter().peekable();
     let mut states: Vec<State> = pages
         .iter()
-        .map(|page| State {
-            last: page.created,
+        .zip(0..)
+        .map(|(page, number)| State {
+            last: match seed {
+                Some(seed) if page.created <= start => start - every * unit(seed, number),
+                _ => page.created,
+            },
             next: 0,
         })
         .collect();
+    let (mut n_fresh, mut n_looked) = (0_u64, 0_u64);
     let mut live: Vec<u32> = Vec::new();
     let (mut fresh, mut total, mut longest_gap) = (0.0, 0.0, 0.0_f64);
     let mut now = start;
     while now < end {
         while let Some(page) = order.next_if(|page| pages[*page as usize].created <= now) {
             live.push(page);
-            policy.add(page, pages[page as usize].created);
+            policy.add(page, states[page as usize].last);
         }
         live.retain(|page| {
             let is_live = pages[*page as usize].deleted > now;
@@ -64,7 +83,7 @@ pub fn replay(pages: &[Page], every: f64, policy: &mut dyn Policy) -> Replayed {
             }
             is_live
         });
-        for page in policy.step(now, live.len() as f64 * STEP / every) {
+        for page in policy.step(now, live.len() as f64 * step / every) {
             let (state, page_of) = (&mut states[page as usize], &pages[page as usize]);
             let is_changed = page_of
                 .changes
@@ -77,7 +96,16 @@ pub fn replay(pages: &[Page], every: f64, policy: &mut dyn Policy) -> Replayed {
             policy.visited(page, now, now - state.last, is_changed);
             state.last = now;
         }
-        now += STEP;
+        if now >= measured {
+            n_looked += live.len() as u64;
+            let is_fresh = |page: &&u32| {
+                let (page, state) = (&pages[**page as usize], &states[**page as usize]);
+                let next = page.changes.get(state.next);
+                next.is_none_or(|time| *time > now)
+            };
+            n_fresh += live.iter().filter(is_fresh).count() as u64;
+        }
+        now += step;
     }
     for (page, state) in pages.iter().zip(&states) {
         let until = end.min(page.deleted).max(state.last);
@@ -86,8 +114,14 @@ pub fn replay(pages: &[Page], every: f64, policy: &mut dyn Policy) -> Replayed {
     }
     Replayed {
         fresh: fresh / total,
+        fresh_after_visits: n_fresh as f64 / n_looked as f64,
         longest_gap,
     }
+}
+
+/// A number between 0 and 1.
+fn unit(seed: u64, number: u64) -> f64 {
+    (mix(seed << 32 ^ number) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// Days between two times, as far as they are measured.

@@ -36,7 +36,7 @@ impl Format {
         written.context("cannot write the result")
     }
 
-    /// In JSON, an invalid input line still gives an output line, so that lines correspond.
+    /// In JSON, an invalid input line still produces an output line, so that lines correspond.
     fn write_error(self, out: &mut impl Write, message: &str) -> anyhow::Result<()> {
         if self.json {
             let written = write_json(out, &json!({ "error": message }));
@@ -66,8 +66,8 @@ impl Row {
     }
 }
 
-/// Answers each line of standard input. An invalid line is reported with its number on standard
-/// error and, in JSON, in its place; the other lines are still answered.
+/// Processes each line of standard input. An invalid line is reported with its number on standard
+/// error and, in JSON, in its place. The other lines are still processed.
 pub(crate) fn from_standard_input<A: Answer>(
     format: Format,
     mut answer: impl FnMut(&Row) -> anyhow::Result<A>,
@@ -130,8 +130,8 @@ fn row(line: &[u8]) -> anyhow::Result<Row> {
     }
 }
 
-/// Replaces unpaired surrogates, which JSON can express but text cannot contain, by U+FFFD, as
-/// browsers do.
+/// Replaces unpaired surrogates with U+FFFD, as browsers do. JSON can express them, but text cannot
+/// contain them.
 fn whole_pairs(line: &[u8]) -> Cow<'_, [u8]> {
     let half = |at: usize| {
         let escape = line.get(at..at + 6)?.strip_prefix(b"\\u")?;

@@ -1,9 +1,9 @@
 //! Configuration files: defaults for options, and `arose config`, which shows them.
 //!
-//! A file sets options by their long names: at the top those of [`FOR_ALL`], for all commands that
-//! have them, and in a table of a command's name those of this command. The settings become the
-//! defaults of the options before the command line is parsed, so that they are checked like
-//! arguments, and the command line wins.
+//! A file sets options by their long names. The options of [`FOR_ALL`] stand at the top and apply
+//! to all commands that have them. The options of one command stand in a table with the name of
+//! that command. The settings become the defaults of the options before the command line is parsed.
+//! They are therefore checked like arguments, and the command line wins.
 
 mod shown;
 
@@ -102,7 +102,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Adds what a file sets; it wins over files added before.
+    /// Adds the settings of a file, which override those of files added before.
     fn add(&mut self, command: &Command, file: &str, text: &str) -> anyhow::Result<()> {
         let table = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_at(text, span.start));
@@ -178,7 +178,7 @@ impl Config {
         })
     }
 
-    /// Leaves out settings that conflict with arguments, which win. Whether there were any.
+    /// Removes settings that conflict with arguments, which win. Returns whether there were any.
     pub(crate) fn yield_to(&mut self, command: &Command, matches: &ArgMatches) -> bool {
         let before = self.settings.len();
         self.settings.retain(|setting| {
@@ -206,7 +206,7 @@ impl Config {
         self.settings.len() != before
     }
 
-    /// What the files set for a command, e.g. `--threshold 0.9 (./arose.toml:3)`.
+    /// The settings that the files make for a command, e.g. `--threshold 0.9 (./arose.toml:3)`.
     pub(crate) fn in_words(&self, matches: &ArgMatches) -> Vec<String> {
         let mut names = Vec::new();
         let mut inner = matches;
@@ -256,7 +256,7 @@ fn unknown(place: &str, names: &[String]) -> String {
     format!("{place}: no command `{}`", names.join(" "))
 }
 
-/// Reads the table of a command, and those of its commands.
+/// Reads the table of a command and the tables of its subcommands.
 fn read_table(
     command: &Command,
     table: &DeTable<'_>,
@@ -298,7 +298,7 @@ fn read_table(
     Ok(())
 }
 
-/// The values of a key, as they are written on the command line.
+/// The values of a key, in the form they have on the command line.
 fn values_of(place: &str, name: &str, value: &Spanned<DeValue<'_>>) -> anyhow::Result<Vec<String>> {
     let one = |value: &DeValue<'_>| match value {
         DeValue::String(text) => Ok(text.to_string()),
@@ -320,7 +320,7 @@ fn values_of(place: &str, name: &str, value: &Spanned<DeValue<'_>>) -> anyhow::R
     }
 }
 
-/// The commands that have an option, by their names. An option of all commands is one of `arose`
+/// The names of the commands that have an option. An option of all commands belongs to `arose`
 /// itself, which has no names.
 fn commands_with(command: &Command, name: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();

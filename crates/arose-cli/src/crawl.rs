@@ -234,12 +234,12 @@ enum Command {
     },
     /// Visit pages again as soon as politeness allows
     ///
-    /// The pages go to the front of the queues of their hosts. A running crawl answers when it will
+    /// The pages go to the front of the queues of their hosts. A running crawl reports when it will
     /// visit each; otherwise `arose crawl -o DIR` visits them first.
     Refresh {
         /// Directory of the crawl
         dir: PathBuf,
-        /// URLs of pages or sitemaps; one that ends in `*` stands for all pages that begin so
+        /// URLs of pages or sitemaps; one that ends in `*` stands for all pages with this prefix
         #[arg(value_name = "URL", required = true)]
         urls: Vec<String>,
         /// Print one JSON object per line
@@ -260,8 +260,8 @@ enum Command {
     ///
     /// A rule says which part of the URLs of a site does not select a page, such as a session ID.
     /// URLs that differ in nothing else are deferred, and queued again if the rule turns out to be
-    /// wrong or is switched off. A running crawl takes rules within a second; otherwise
-    /// `arose crawl -o DIR` takes them first.
+    /// wrong or is switched off. A running crawl applies rules within a second; otherwise
+    /// `arose crawl -o DIR` applies them first.
     Rules(rules::Options),
     /// Pause a running crawl
     Pause {
@@ -329,7 +329,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     }
 }
 
-/// An order to a running crawl, which has taken it or not.
+/// The result of an order to a running crawl.
 fn order(taken: Result<(), arose_crawl::Error>) -> anyhow::Result<Outcome> {
     taken?;
     Ok(Outcome::Found)
@@ -473,7 +473,7 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
-/// Adds new items only: the same command may resume a crawl.
+/// Adds only new items, because the same command may resume a crawl.
 fn add_new<T: PartialEq + Clone>(list: &mut Vec<T>, more: &[T]) {
     for item in more {
         if !list.contains(item) {

@@ -15,7 +15,7 @@ use arose::quality::Selection;
 use arose::rule::Policy;
 use arose_dedup::{
     Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Progress,
-    Quality, SiteCounts, Start, Update, Verify,
+    Quality, SiteCounts, Start, Update, Verify, Versions,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -103,6 +103,10 @@ pub(crate) struct Options {
     /// Drop empty documents; otherwise they are kept and are never duplicates
     #[arg(long)]
     drop_empty: bool,
+    /// Which versions of a page to read, if the input has several of a URL; superseded ones are
+    /// dropped
+    #[arg(long, value_enum, default_value_t = VersionsName::All)]
+    versions: VersionsName,
     /// How to match documents shorter than two shingles [default: exact]
     #[arg(long, value_enum)]
     short: Option<ShortName>,
@@ -200,6 +204,14 @@ enum ExactName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum VersionsName {
+    /// All of them
+    All,
+    /// The one fetched last; reads the input twice
+    Current,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PairsName {
     /// Each dropped document with its kept one, and the other pairs verified to find them
     Verified,
@@ -256,7 +268,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(outcome(&summary))
 }
 
-/// An option that the policy or the choice of the kept document does not look at is a mistake.
+/// Returns an error for options that have no effect with the policy or with --keep.
 fn check_used(options: &Options) -> anyhow::Result<()> {
     let policy = options.policy;
     let is_jaccard = policy == PolicyName::Jaccard;
@@ -337,6 +349,10 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             true => Empty::Drop,
             false => Empty::Keep,
         },
+        versions: match options.versions {
+            VersionsName::All => Versions::All,
+            VersionsName::Current => Versions::Current,
+        },
         cap: options.cap.unwrap_or(default.cap),
         pairs: match options.pairs {
             PairsName::Verified => ListedPairs::Verified,
@@ -405,7 +421,7 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a run would do, find and need.
+/// Prints the method, the expected recall and the resource needs of a run.
 fn plan(options: &Options, inputs: &[PathBuf], config: &Config) -> anyhow::Result<Outcome> {
     let plan = arose_dedup::plan(inputs, config)?;
     let promise = arose_dedup::promise(config)?;

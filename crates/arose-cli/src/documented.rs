@@ -1,4 +1,4 @@
-//! Commands in the documentation and in examples, parsed as they would be if they were typed.
+//! Tests that the commands in the documentation and in examples can be parsed.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Why a command could not be typed like this.
+/// The error in a command, if it could not be typed like this.
 fn flaw(line: &str) -> Option<String> {
     let words = crate::search::with_negations(words(line).into_iter().map(Into::into));
     let error = crate::command().try_get_matches_from(words).err()?;
@@ -58,7 +58,7 @@ fn issue_32_commands_in_the_documentation_can_be_typed() {
     let (mut n_calls, mut flaws) = (0, Vec::new());
     for file in files {
         let is_page = file.extension().is_some_and(|kind| kind == "md");
-        // Its transcripts are run.
+        // The tests run the transcripts of that file.
         if !is_page || file.ends_with("commands.md") {
             continue;
         }

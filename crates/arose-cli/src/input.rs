@@ -29,7 +29,7 @@ impl Limit {
         limits.body_bytes = n_bytes;
     }
 
-    /// Tells how to read documents that were too large.
+    /// Prints how to read documents that were too large.
     pub(crate) fn hint(self, counts: &Counts) {
         if counts.skipped.contains_key(&Reason::TooLarge) {
             let limit = self.in_words();

@@ -1,6 +1,7 @@
 //! The command `arose`: parses the arguments and runs one function per command.
 //!
-//! A library, so that the binary and the Python wheel run the same code; both call [`main`].
+//! This crate is a library, so that the binary and the Python wheel run the same code. Both call
+//! [`main`].
 #![forbid(unsafe_code)]
 
 mod answers;
@@ -89,7 +90,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether the command works whatever is in configuration files.
+    /// Whether the command ignores the contents of configuration files.
     fn is_about_arose(&self) -> bool {
         matches!(self, Self::Completions(_) | Self::Man(_) | Self::Help(_))
     }
@@ -97,7 +98,7 @@ impl Command {
 
 /// All commands with their options.
 fn command() -> clap::Command {
-    // `--help` is short everywhere, and `arose help` long.
+    // `--help` is always short, and `arose help` is always long.
     fn without_own_help(command: clap::Command) -> clap::Command {
         command
             .disable_help_flag(true)
@@ -151,7 +152,7 @@ fn fail(error: &anyhow::Error) -> u8 {
     2
 }
 
-/// The arguments, with the defaults of configuration files, and what these set.
+/// Parses the arguments with the defaults of configuration files. Also returns those defaults.
 fn parse(arguments: &[OsString]) -> anyhow::Result<(Arguments, config::Config, Vec<String>)> {
     let color = color(arguments);
     let command = command().color(color);

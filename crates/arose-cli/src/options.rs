@@ -1,8 +1,8 @@
 //! Options that several commands share, and the values that options take.
 //!
-//! An option of one name means the same in every command: a test walks over all commands and
-//! compares them. Options of every command are here; `corpus` has those of commands that read
-//! documents, `policy` the names of policies.
+//! An option with a given name means the same in every command; a test compares all commands. This
+//! module has the options of every command. `corpus` has those of commands that read documents, and
+//! `policy` has the names of policies.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
@@ -84,7 +84,8 @@ pub(crate) const FOR_ALL: [&str; 8] = [
     "color", "json", "memory", "progress", "quiet", "shingle", "threads", "verbose",
 ];
 
-/// Options that no configuration file sets: they discard work, or say what one call is to do.
+/// Options that no configuration file can set, because they discard work or select the action of
+/// one call.
 pub(crate) const NEVER_SET: [&str; 6] = [
     "dry-run",
     "force",
@@ -142,7 +143,7 @@ pub(crate) fn file_size(text: &str) -> Result<NonZeroU64, String> {
 
 const MAX_THREADS: usize = 1024;
 
-/// A number of threads. More than a thousand would only take each other's time.
+/// A number of threads. More than a thousand would only compete for the cores.
 pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse().ok().and_then(NonZeroUsize::new);
     let number = number.filter(|number| number.get() <= MAX_THREADS);
@@ -242,7 +243,7 @@ mod tests {
         found
     }
 
-    /// What an option takes.
+    /// The kind of value that an option takes.
     fn kind(arg: &clap::Arg) -> &'static str {
         if matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::HelpShort) {
             return "nothing";
@@ -257,7 +258,7 @@ mod tests {
         }
     }
 
-    /// An option takes values of one kind, and has one short name, wherever it occurs.
+    /// An option takes values of the same kind, and has the same short name, in every command.
     #[test]
     fn issue_32_options_mean_the_same_everywhere() {
         let mut seen: BTreeMap<String, (String, &str, Option<char>)> = BTreeMap::new();
@@ -276,7 +277,7 @@ mod tests {
         assert!(different.is_empty(), "{}", different.join("\n"));
     }
 
-    /// The shared options have one form of value, checked by one function.
+    /// The shared options have one value syntax, checked by one function.
     #[test]
     fn issue_32_shared_options_take_the_same_values() {
         let command = crate::command();

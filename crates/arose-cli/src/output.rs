@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::options::{Everywhere, How, When};
 use crate::progress::write_line;
 
-/// How a command shows what it does.
+/// How a command presents its output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     pub(crate) progress: How,
@@ -43,7 +43,7 @@ pub(crate) fn look() -> Look {
     *LOOK.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether standard output is to have colours.
+/// Whether standard output has colours.
 pub(crate) fn has_color() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = || std::env::var_os("TERM").is_some_and(|term| term == "dumb");

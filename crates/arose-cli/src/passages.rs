@@ -357,7 +357,7 @@ fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> 
     tell_end(out, summary, folder)
 }
 
-/// Prints what was skipped, and where the results are.
+/// Prints the skipped records and the paths of the results.
 fn tell_end(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
     tell_skipped(out, summary)?;
     if let Some(kept) = summary["kept_in"].as_str() {

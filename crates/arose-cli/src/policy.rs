@@ -74,14 +74,14 @@ impl RemoveName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SiteName {
-    /// The public suffix and one label more
+    /// The public suffix plus one label
     Registrable,
     /// Everything after the first dot
     Henzinger,
 }
 
 impl PolicyName {
-    /// What the policy asks of two documents.
+    /// The duplicate criterion of the policy.
     pub(crate) fn criterion(self, threshold: Option<Threshold>) -> Criterion {
         match self {
             Self::Exact => Criterion::Exact,
@@ -101,7 +101,7 @@ impl PolicyName {
         }
     }
 
-    /// Whether `--threshold` means something.
+    /// Whether `--threshold` has an effect.
     pub(crate) fn has_threshold(self) -> bool {
         matches!(self, Self::Jaccard | Self::Contained)
     }
@@ -115,8 +115,8 @@ impl PolicyName {
         matches!(self, Self::Content | Self::Site | Self::SiteUnion)
     }
 
-    /// An option that the policy does not look at is a mistake, not a detail. `given` has options
-    /// with whether they are given and whether they have an effect.
+    /// Returns an error for options that have no effect with the policy. `given` has each option,
+    /// whether it is given, and whether it has an effect.
     pub(crate) fn check_used(self, given: &[(&str, bool, bool)]) -> anyhow::Result<()> {
         let name = self.criterion(None).name();
         for (option, is_given, is_used) in given {
@@ -129,7 +129,7 @@ impl PolicyName {
     }
 }
 
-/// Tokens per shingle: those given, else what the criterion is made for.
+/// Tokens per shingle: the given number, or the default of the criterion.
 pub(crate) fn shingle_length(
     criterion: Criterion,
     w: Option<NonZeroUsize>,
@@ -158,7 +158,7 @@ pub(crate) fn site_kind(name: Option<SiteName>) -> SiteKind {
 mod tests {
     use super::*;
 
-    /// Names are defined once, by the library; help has a line for each.
+    /// The library defines the names once, and the help has a line for each.
     #[test]
     fn issue_32_policies_have_the_names_of_the_library() {
         for policy in PolicyName::value_variants() {

@@ -10,24 +10,24 @@ use std::time::{Duration, Instant};
 use crate::options::How;
 use crate::output::look;
 
-/// How far a command has come.
+/// Progress of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Step {
-    /// What is done now, e.g. `verify`.
+    /// The current stage, e.g. `verify`.
     pub(crate) stage: String,
-    /// How much of it is done.
+    /// The amount that is done.
     pub(crate) done: u64,
-    /// How much there is; none if not known.
+    /// The total amount; none if unknown.
     pub(crate) total: Option<u64>,
     /// The unit of both, in the plural, e.g. `documents`; may be empty.
     pub(crate) unit: &'static str,
-    /// The share of the stage that is done, in 0..=1, if that is known.
+    /// The completed share of the stage, in 0..=1; none if unknown.
     pub(crate) share: Option<f64>,
     /// Further counts, e.g. `2 skipped`; may be empty.
     pub(crate) note: String,
 }
 
-/// Runs `work` while another thread shows how far it is.
+/// Runs `work` while another thread shows its progress.
 pub(crate) fn watch<T>(step: impl FnMut() -> Step + Send, work: impl FnOnce() -> T) -> T {
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -40,7 +40,8 @@ pub(crate) fn watch<T>(step: impl FnMut() -> Step + Send, work: impl FnOnce() ->
     })
 }
 
-/// Calls a function at the end, also if `work` panics: the watcher must not be waited for forever.
+/// Calls a function at the end, even if `work` panics; otherwise the watching thread would never
+/// end.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -59,7 +60,7 @@ fn show(mut step: impl FnMut() -> Step, is_done: &AtomicBool) {
     }
 }
 
-/// Whether a bar is on the terminal, to be removed before anything else is written there.
+/// Whether a bar is on the terminal. It must be removed before anything else is written there.
 static BAR: Mutex<bool> = Mutex::new(false);
 
 /// Writes a line to standard error, above the bar if there is one. Errors are ignored: a closed
@@ -88,7 +89,7 @@ enum Kind {
     Nothing,
 }
 
-/// A display that is drawn when it is due.
+/// A display that is redrawn when it is due.
 pub(crate) struct Display {
     kind: Kind,
     next: Instant,
@@ -125,14 +126,14 @@ impl Display {
         }
     }
 
-    /// Draws, if it is time to.
+    /// Draws if the display is due.
     pub(crate) fn tick(&mut self, step: impl FnOnce() -> Step) {
         let now = Instant::now();
         if now < self.next {
             return;
         }
         self.next = now + self.pause();
-        // Looked at even if nothing is shown: a crawl has messages besides.
+        // Call this even if nothing is shown, because a crawl also delivers messages here.
         let step = step();
         let rate = self.rate(now, &step);
         let words = words(&step, rate, now - self.begin);
@@ -143,11 +144,11 @@ impl Display {
         }
     }
 
-    /// Things done per second, over the last ten seconds of the stage.
+    /// Items per second over the last ten seconds of the stage.
     fn rate(&mut self, now: Instant, step: &Step) -> f64 {
         if step.stage != self.stage {
             self.stage.clone_from(&step.stage);
-            // The stage began between this look and the one before.
+            // The stage began between this call and the previous one.
             self.begin = self.recent.back().map_or(now, |(time, _)| *time);
             self.recent = VecDeque::from([(self.begin, 0)]);
         }
@@ -287,7 +288,7 @@ mod tests {
         let look = |done| step(done, None, None, "");
         assert_eq!(display.rate(at(5), &look(100)), 20.0);
         assert_eq!(display.rate(at(10), &look(400)), 40.0);
-        // The first five seconds are out of sight.
+        // The first five seconds are no longer in the window.
         assert_eq!(display.rate(at(16), &look(1200)), 100.0);
         let next = Step {
             stage: "verify".to_owned(),

@@ -1,4 +1,4 @@
-//! Options on the quality of documents, and the fields that show it.
+//! Options for the quality of documents, and its fields in the output.
 
 use arose::quality::{Family, RULES, Selection};
 use arose_corpus::quality::{Assessment, SIGNALS};
@@ -13,7 +13,7 @@ pub(crate) fn filter(name: &str) -> Result<Selection, String> {
     })
 }
 
-/// The rules to filter by; none if quality is not asked for.
+/// The rules to filter by; none if quality is not measured.
 pub(crate) fn chosen(is_asked: bool, filter: &[Selection]) -> Option<Selection> {
     let all = filter
         .iter()
@@ -36,7 +36,7 @@ pub(crate) fn fields(found: &Assessment) -> Map<String, Value> {
     fields
 }
 
-/// A value to six places.
+/// A value rounded to six decimal places.
 fn rounded(value: Option<f64>) -> Value {
     json!(value.map(|value| (value * 1e6).round() / 1e6))
 }

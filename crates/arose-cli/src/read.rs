@@ -126,7 +126,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(losses::outcome(&parts.counts().losses, outcome))
 }
 
-/// What is printed of documents, and of which.
+/// What to print of documents, and which documents to print.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
     format: Format,
@@ -151,7 +151,7 @@ thread_local! {
 
 /// The output for one item, made by the thread that read it.
 struct Part {
-    /// The rules for which it is left out.
+    /// The rules that the document fails, because of which it is left out.
     filtered: Selection,
     bytes: Vec<u8>,
     warnings: Vec<Warning>,

@@ -27,7 +27,7 @@ pub const PER_SITE: usize = 2;
 pub(crate) const QUERIES: &str = "\
 red rose            both words              red OR rose     either
 \"red rose\"          one after the other     rose -thorn     without the other; also NOT
-(a OR b) c          parentheses             ros*            words that start like this
+(a OR b) c          parentheses             ros*            words that start with ros
 site:example.org    on a host or domain     lang:en         in a language
 title:rose          in the title            url:rose        in the URL
 year:2024           fetched in a year       *               all documents";
@@ -91,8 +91,8 @@ pub(crate) struct Options {
     rebuild: bool,
 }
 
-/// Words that must not occur may be typed as they are in a query: `-thorn` is no option, so it is
-/// passed on as `NOT thorn`.
+/// Words to exclude may be typed as in a query. `-thorn` is not an option, so it is passed on as
+/// `NOT thorn`.
 pub(crate) fn with_negations(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> impl Iterator<Item = OsString> {
@@ -101,7 +101,7 @@ pub(crate) fn with_negations(
     arguments.into_iter().flat_map(move |argument| {
         n_before += 1;
         is_search |= argument == "search" && !is_named;
-        // Options of all commands may stand before the name of the command.
+        // Options of all commands may precede the name of the command.
         let text = argument.to_str().unwrap_or_default();
         is_named |= n_before > 1
             && !text.starts_with('-')
@@ -125,7 +125,7 @@ pub(crate) fn with_negations(
     })
 }
 
-/// Whether an argument is a dash and a word, and no short option.
+/// Whether an argument is a dash and a word, and not a short option.
 fn is_negation(text: &str) -> bool {
     let Some(word) = text.strip_prefix('-') else {
         return false;
@@ -203,7 +203,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     })
 }
 
-/// A directory to search, with its index in it or in `index`.
+/// A directory to search, with its index in the directory itself or in `index`.
 pub(crate) fn folder(path: &Path, index: Option<&Path>) -> anyhow::Result<Folder> {
     let folder = Folder::open(path)?;
     Ok(match index {

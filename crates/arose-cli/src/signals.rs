@@ -1,10 +1,10 @@
-//! Signals: Ctrl-C once to stop so that the work can be resumed, twice to stop at once.
+//! Signals: the first Ctrl-C stops work so that it can be resumed, the second stops at once.
 
 use crate::output::say;
 
-/// What to do on signals.
+/// The actions on signals.
 pub(crate) struct Actions {
-    /// What is said at the first Ctrl-C.
+    /// The message at the first Ctrl-C.
     pub(crate) message: &'static str,
     /// Stops the work.
     pub(crate) stop: Box<dyn Fn() + Send>,
@@ -15,9 +15,9 @@ pub(crate) struct Actions {
 /// Exit code of a process that was interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Stops the work at the first interrupt or request to terminate, the process at the second.
+/// Stops the work at the first interrupt or termination signal, and the process at the second.
 pub(crate) fn watch(actions: Actions) {
-    // Without signals the command still runs; it is only harder to stop.
+    // Without signals, the command still runs; it is only harder to stop.
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -160,7 +160,7 @@ impl Judge {
     }
 }
 
-/// A URL as normalized and judged by the crawler.
+/// A URL as the crawler normalizes it, with the decision to fetch it or not.
 struct View {
     written: String,
     normal: Result<NormalUrl, Invalid>,

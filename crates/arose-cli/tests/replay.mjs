@@ -1,9 +1,9 @@
 // Opens archived pages in a real browser, as pywb replays them.
 //
 // node replay.mjs BASE PAGES
-// BASE is the address of a collection, PAGES a file of JSON: a list of [date, url, is_styled].
-// AROSE_PLAYWRIGHT names the module playwright-core, AROSE_CHROMIUM the browser. Prints one line of
-// JSON: how many pages were shown, how many of them with a style sheet, and what is wrong.
+// BASE is the URL of a collection, PAGES a JSON file: a list of [date, url, is_styled].
+// AROSE_PLAYWRIGHT is the module playwright-core, AROSE_CHROMIUM the browser. Prints one line of
+// JSON: the number of pages shown, the number of these with a style sheet, and the errors.
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
@@ -19,7 +19,7 @@ let shown = 0;
 let styled = 0;
 const pages = JSON.parse(readFileSync(file, "utf8"));
 
-// Takes pages until none is left. Several tabs do, since the browser waits for pywb most of the time.
+// Takes pages until none is left. Several tabs run this, since the browser mostly waits for pywb.
 async function replay() {
   const page = await browser.newPage();
   page.setDefaultTimeout(60000);

@@ -1,8 +1,8 @@
-"""Serves the archive of a crawl with pywb, and checks it with warcio and cdxj-indexer.
+"""Serve the archive of a crawl with pywb, and check it with warcio and cdxj-indexer.
 
 replay.py CRAWL INDEX ROOT: the directory of a crawl, its exported index, and an empty directory for
-pywb's collection. Prints one line of JSON: how many records were served, and what is wrong. Where
-AROSE_PLAYWRIGHT names a browser's module, each HTML page with status 200 is opened there too.
+pywb's collection. Prints one line of JSON: the number of records served, and the errors. If
+AROSE_PLAYWRIGHT is set to a browser module, each HTML page with status 200 is opened there too.
 """
 
 import base64
@@ -32,7 +32,7 @@ def parsed(line):
 
 
 def check_index():
-    """The exported index has the lines that cdxj-indexer makes, in the same order."""
+    """Check that the exported index has the lines of cdxj-indexer, in the same order."""
     out = io.StringIO()
     CDXJIndexer(output=out, inputs=archives, sort=True).process_all()
     theirs = [parsed(line) for line in out.getvalue().splitlines()]
@@ -48,7 +48,7 @@ def check_index():
 
 
 def check_archives():
-    """warcio finds every digest right."""
+    """Check that warcio finds every digest correct."""
     command = [sys.executable, "-c", "from warcio.cli import main; main()", "check", *archives]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -84,7 +84,7 @@ opener = urllib.request.build_opener(NoRedirect, urllib.request.ProxyHandler({})
 
 def ask(port, date, url):
     request = urllib.request.Request(f"http://127.0.0.1:{port}/crawl/{date}id_/{url}")
-    # A payload with a content coding comes as it was archived.
+    # A payload with a content coding is served as it was archived.
     request.add_header("Accept-Encoding", "gzip, deflate, br")
     try:
         response = opener.open(request, timeout=60)
@@ -106,12 +106,12 @@ def wait_for(server, port):
 
 
 def check_replay():
-    """pywb serves every record of the index with its status and its payload."""
+    """Check that pywb serves every record of the index with its status and its payload."""
     port = free_port()
     server = start(port)
     n_served = 0
-    # pywb looks captures up by SURT keys, which ignore case: URLs that differ in case alone share
-    # one, and pywb serves either.
+    # pywb looks up captures by SURT keys, which ignore case: URLs that differ only in case share a
+    # key, and pywb serves either of them.
     captures = {}
     for line in lines:
         key, _, record = parsed(line)
@@ -123,7 +123,7 @@ def check_replay():
             status, body = ask(port, date, record["url"])
             digest = "sha1:" + base64.b32encode(hashlib.sha1(body).digest()).decode()
             if record["status"].startswith("3") and status == 400 and b"Self Redirect" in body:
-                n_served += 1  # pywb names a redirect to the same URL and does not follow it.
+                n_served += 1  # pywb reports a redirect to the same URL and does not follow it.
             elif (str(status), digest) in captures[key]:
                 n_served += 1
             else:
@@ -140,7 +140,7 @@ def payload_of(port, date, url):
 
 
 def check_browser(port):
-    """A real browser shows every page, with the styles that it links to."""
+    """Check that a real browser shows every page, with the styles that it links to."""
     if "AROSE_PLAYWRIGHT" not in os.environ:
         return None
     urls = {parsed(line)[2]["url"] for line in lines}

@@ -1,7 +1,7 @@
-// Watches a crawl in a real browser: says when its figures have changed, and ends when it is done.
+// Watches a crawl in a real browser: reports when its statistics have changed, and ends with it.
 //
 // node watch.mjs ADDRESS
-// AROSE_PLAYWRIGHT names the module playwright-core, AROSE_CHROMIUM the browser.
+// AROSE_PLAYWRIGHT is the module playwright-core, AROSE_CHROMIUM the browser.
 import { createRequire } from "node:module";
 import assert from "node:assert/strict";
 

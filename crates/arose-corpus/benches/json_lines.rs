@@ -1,9 +1,9 @@
-//! JSON lines to documents: megabytes per second of processor time, beside a full parser.
+//! Speed of reading JSON Lines: megabytes per second of CPU time, next to a full parser.
 //!
-//! `cargo bench -p arose-corpus --bench json_lines -- [FILE]`. Processor time of all threads is
-//! what one core would need, also on a busy machine (Linux only). Without a file, 300 MB of made-up
-//! prose are written to a temporary one. The number of documents is checked before a time is
-//! reported.
+//! `cargo bench -p arose-corpus --bench json_lines -- [FILE]`. The CPU time of all threads is the
+//! time that one core would need, even on a busy machine (Linux only). Without a file, the
+//! benchmark writes 300 MB of synthetic prose to a temporary file. It checks the number of
+//! documents before it reports a time.
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -60,7 +60,7 @@ fn full_parser(path: &Path) -> (f64, usize) {
     (cpu_seconds() - start, n)
 }
 
-/// Processor time of this process so far, in user and system mode.
+/// CPU time of this process so far, in user and system mode.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
     let after_name = stat.rsplit(')').next().expect("a name in brackets");
@@ -72,7 +72,7 @@ fn cpu_seconds() -> f64 {
     ticks / 100.0
 }
 
-/// Prose with the escapes, quotes and letters that real pages have, about 3 kB a line.
+/// Prose with the escapes, quotes and letters of real pages, about 3 kB per line.
 fn make(path: &Path) -> PathBuf {
     let sentence = "The café said \"a rose is a rose\" — and that it's the same 玫瑰 in any language.\n\
                     Nobody disagreed; the next line\tbegan after a tab, and went on for quite some while. ";

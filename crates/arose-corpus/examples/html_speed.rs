@@ -1,7 +1,7 @@
-//! Our half of `bench/html`: reads pages into memory, then times what it is told to.
+//! The arose part of `bench/html`: reads pages into memory, then times the requested operations.
 //!
-//! `html_speed LIST SAMPLE`: two files with one path per line, the second a part of the first. Then
-//! commands come on standard input, one per line, and each is answered with a line `SECONDS BYTES`:
+//! `html_speed LIST SAMPLE`: two files with one path per line, the second a part of the first.
+//! Commands come on standard input, one per line. The output for each is a line `SECONDS BYTES`:
 //!
 //! | command | does |
 //! |---|---|
@@ -9,11 +9,10 @@
 //! | `links` | the same, and resolved links |
 //! | `content` | main content of the sample |
 //! | `all content` | main content of all pages |
-//! | `jsonl FILE` | documents of a file of JSON lines, with one thread |
-//! | `dump FILE` | writes what was found on the pages of the sample, as JSON lines |
+//! | `jsonl FILE` | documents of a JSON Lines file, with one thread |
+//! | `dump FILE` | writes the results for the pages of the sample, as JSON Lines |
 //!
-//! Seconds are those of the processor (Linux only): of this thread for pages, of the whole process
-//! for files.
+//! Seconds are CPU time (Linux only): of this thread for pages, of the whole process for files.
 #![expect(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::io::{self, BufRead, Write};
@@ -112,14 +111,14 @@ fn dump(pages: &[Page], file: PathBuf) -> io::Result<(f64, usize)> {
     out.flush().map(|()| (0.0, 0))
 }
 
-/// Seconds this thread has run.
+/// CPU time of this thread in seconds.
 fn thread_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = stat.split(' ').next().and_then(|field| field.parse().ok());
     nanoseconds.unwrap_or(f64::NAN) / 1e9
 }
 
-/// Seconds all threads have run, in user and system mode.
+/// CPU time of all threads in seconds, in user and system mode.
 fn process_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Reads a corpus and prints how long that takes, by the clock and by the processor.
+//! Reads a corpus and prints the wall time and the CPU time.
 //!
-//! `cargo run --release -p arose-corpus --example read_speed -- THREADS ROUNDS INPUT...`. The time
-//! of the processor is that of all threads together (Linux only); the best round counts. Documents
-//! are counted and thrown away.
+//! `cargo run --release -p arose-corpus --example read_speed -- THREADS ROUNDS INPUT...`. The CPU
+//! time is that of all threads together (Linux only). The best round counts. Documents are counted
+//! and discarded.
 #![expect(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::num::NonZeroUsize;
@@ -48,7 +48,7 @@ fn main() {
     );
 }
 
-/// Processor time of this process so far, in user and system mode.
+/// CPU time of this process so far, in user and system mode.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

@@ -10,23 +10,22 @@ use crate::html;
 pub struct Config {
     /// Names of the fields or columns for each part of a document.
     pub fields: Fields,
-    /// How large things may be.
+    /// Size limits.
     pub limits: Limits,
     /// How web pages are read.
     pub html: html::Config,
     /// Which HTTP responses are documents.
     pub statuses: Statuses,
-    /// What becomes of revisit records.
+    /// How revisit records are read.
     pub revisits: Revisits,
     /// Which files of directories are read.
     pub files: Files,
-    /// Worker threads; the output is the same for any number. Default: the cores of the machine.
+    /// Number of worker threads; does not affect the output. Default: the number of cores.
     pub threads: NonZeroUsize,
-    /// Input handed to a worker at a time, in bytes; the output is the same for any size. Default 1
-    /// MiB.
+    /// Input handed to a worker at a time, in bytes; does not affect the output. Default: 1 MiB.
     ///
-    /// Memory is about `3 * threads * (block_bytes + the largest record)`, and up to `8 * threads *
-    /// block_bytes` more for compressed files of many members.
+    /// Memory use is about `3 * threads * (block_bytes + the largest record)`, plus up to `8 *
+    /// threads * block_bytes` for compressed files with many members.
     pub block_bytes: NonZeroUsize,
 }
 
@@ -47,16 +46,16 @@ impl Default for Config {
 
 /// Names of the fields (JSON) and columns (Parquet, CSV) that are read.
 ///
-/// In each list the first name that a record has with a string or number in it wins. A name with a
-/// dot may lead into nested objects of JSON and structs of Parquet: `data.text` is the field `text`
-/// of `data`, unless there is a field of the whole name.
+/// In each list, the first name wins for which a record has a string or number. A name with a dot
+/// may lead into nested JSON objects and Parquet structs. `data.text` is the field `text` of
+/// `data`, unless there is a field with the whole name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields {
     /// The text. Default `text`, `content`, `raw_content`, `body`.
     pub text: Vec<String>,
-    /// HTML to take the text from where no text field is present. Default `html`, `raw_html`.
+    /// HTML to extract the text from, if there is no text field. Default `html`, `raw_html`.
     pub html: Vec<String>,
-    /// The document's name. Default `id`, `doc_id`, `uid`, `_id`.
+    /// The ID of the document. Default `id`, `doc_id`, `uid`, `_id`.
     pub id: Vec<String>,
     /// Its URL. Default `url`, `uri`, `link`, `source_url`.
     pub url: Vec<String>,
@@ -67,7 +66,7 @@ pub struct Fields {
     /// When it was fetched, ISO 8601 or seconds since 1970. Default `fetched`, `date`, `timestamp`,
     /// `date_download`.
     pub fetched: Vec<String>,
-    /// A number that says how much it matters, for those who must choose. Default none.
+    /// A number for choosing the duplicate to keep. Default none.
     pub priority: Vec<String>,
 }
 
@@ -102,13 +101,13 @@ impl Fields {
         ]
     }
 
-    /// Where text may be, for a message.
+    /// The names of the text fields, for a message.
     pub(crate) fn text_names(&self) -> String {
         let names: Vec<&str> = self.text.iter().chain(&self.html).map(|n| &**n).collect();
         names.join(", ")
     }
 
-    /// For each slot, which of `columns` fills it.
+    /// The index of the column that fills each slot.
     pub(crate) fn choose(&self, columns: &[String]) -> [Option<usize>; N_SLOTS] {
         self.lists().map(|names| {
             let mut places = names
@@ -119,7 +118,7 @@ impl Fields {
     }
 }
 
-/// The part of a path after the key or column it starts with: of `data.text`, below `data`, `text`.
+/// The part of a path after its first key or column: for `data.text` and the key `data`, `text`.
 pub(crate) fn below<'n>(name: &'n str, key: &str) -> Option<&'n str> {
     name.strip_prefix(key)?.strip_prefix('.')
 }
@@ -137,15 +136,15 @@ pub(crate) enum Slot {
     Priority,
 }
 
-/// How many slots there are.
+/// Number of slots.
 pub(crate) const N_SLOTS: usize = 8;
 
-/// How large things may be before they are skipped with a warning.
+/// Sizes above which input is skipped with a warning.
 ///
-/// Nothing larger than a limit is ever kept in memory.
+/// Nothing larger than a limit is ever held in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// One record: a WARC block, a CSV row, a whole file that is one document. Default 64 MiB.
+    /// One record: a WARC block, a CSV row, or a file that is one document. Default 64 MiB.
     pub record_bytes: usize,
     /// One line of JSON. Default 64 MiB.
     pub line_bytes: usize,
@@ -155,11 +154,11 @@ pub struct Limits {
     pub body_bytes: usize,
     /// One page of a Parquet column after decompression. Default 512 MiB.
     pub page_bytes: usize,
-    /// Output of a compressed member, body or page per byte of input, looked at from 16 MiB of
-    /// output on. Default 400; deflate itself cannot exceed 1032.
+    /// Maximum output per byte of input of a compressed member, body or page. Applies only above 16
+    /// MiB of output. Default 400; deflate itself cannot exceed 1032.
     pub expansion: u64,
-    /// Text of one Parquet file, besides `expansion` times its size: a value that fills many rows
-    /// is stored once. Default 4 GiB.
+    /// Text of one Parquet file, in addition to `expansion` times its size: a value that fills many
+    /// rows is stored once. Default 4 GiB.
     pub table_bytes: u64,
 }
 
@@ -181,7 +180,7 @@ impl Limits {
     /// Output below this size never counts as a decompression bomb.
     pub(crate) const HARMLESS_BYTES: u64 = 16 << 20;
 
-    /// Whether `output` bytes out of `input` bytes are too many.
+    /// Whether `output` bytes are too many for `input` bytes.
     pub(crate) fn is_bomb(&self, input: u64, output: u64) -> bool {
         output > Self::HARMLESS_BYTES && output / self.expansion.max(1) > input
     }
@@ -190,40 +189,42 @@ impl Limits {
 /// Which HTTP responses become documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statuses {
-    /// All: the status is in the document, the consumer decides.
+    /// All: the document states its status, and the consumer decides.
     Any,
     /// Only 2xx; others are skipped and counted.
     Success,
 }
 
-/// What becomes of revisit records, which say that a page duplicates another one.
+/// How to read revisit records, which say that a page duplicates another page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Revisits {
     /// They are skipped and counted.
     #[default]
     Skip,
-    /// They are documents without text that name their original, if they do.
+    /// They are documents without text; they name their original if the record does.
     Read,
 }
 
-/// Which files of directories are read. Files that the user names are always read.
+/// Which files of directories are read. Files that the user passes are always read.
 ///
-/// Hidden files and directories, whose names start with a dot, never are. A pattern with a `/` is
-/// matched against the path below the directory that the user names, any other against the name.
+/// Hidden files and directories, whose names start with a dot, are never read. A pattern with a `/`
+/// is matched against the path below the directory that the user passes, any other pattern against
+/// the name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
-    /// Patterns of the files to read, whatever their kind; all files of known kinds if empty.
+    /// Patterns of the files to read, whatever their kind. If empty, all files of known kinds are
+    /// read.
     pub include: Vec<String>,
     /// Patterns of files and directories to leave out.
     pub exclude: Vec<String>,
-    /// Whether files of unknown kinds are read, too, if they contain text.
+    /// Whether files of unknown kinds are also read if they contain text.
     pub all_text: bool,
     /// Directories that are not entered, such as the output of the run.
     pub skip: Vec<PathBuf>,
 }
 
 impl Files {
-    /// Whether a name that tells no format is no reason to leave a file alone.
+    /// Whether files are read even if their names do not indicate a format.
     pub(crate) fn has_any_kind(&self) -> bool {
         self.all_text || !self.include.is_empty()
     }

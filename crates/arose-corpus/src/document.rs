@@ -1,8 +1,8 @@
 //! Reader output: documents, and warnings about records that were skipped or damaged.
 //!
-//! Bad content is not an error. A reader yields a stream of [`Item`]s in input order: a
-//! [`Document`], or a [`Warning`] that names file, position and reason. Nothing disappears without
-//! one of the two.
+//! Bad content is not an error. A reader yields a stream of [`Item`]s in input order. Each is a
+//! [`Document`], or a [`Warning`] with file, position and reason. Nothing disappears without one of
+//! the two.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,28 +15,29 @@ use serde::{Deserialize, Serialize};
 use crate::html::{ImageTerm, Metadata};
 use crate::losses::{Loss, Losses};
 
-/// One readable document, wherever it came from.
+/// One readable document from any source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// The name the input gives it: an `id` field, a WARC record id; none for bare files.
+    /// The ID from the input: an `id` field or a WARC record ID; none for plain files.
     pub id: Option<String>,
     /// Its URL, as written in the input.
     pub url: Option<String>,
-    /// Its title, where the format or the page has one.
+    /// Its title, if the format or the page has one.
     pub title: Option<String>,
-    /// Its language as the input states it; nothing is guessed.
+    /// Its language as stated in the input; never guessed.
     pub language: Option<String>,
     /// The text.
     pub text: String,
-    /// The images of a page, as terms at places of the text; none in other modes than `henzinger`.
+    /// The images of a page, as terms at places in the text; only in the mode `henzinger`.
     pub images: Vec<ImageTerm>,
     /// Metadata of a page, with its links if they were requested; none if it is not a page.
     pub page: Option<Box<Metadata>>,
     /// The file it was read from; `-` is standard input.
     pub source: Arc<Path>,
-    /// Where in that file.
+    /// Its position in that file.
     pub position: Position,
-    /// 128-bit xxh3 of the body bytes, content codings removed, character set untouched.
+    /// 128-bit xxh3 of the body bytes, with content codings removed and the character set
+    /// unchanged.
     pub digest: Digest,
     /// When it was fetched, in seconds since 1970, UTC.
     pub fetched: Option<i64>,
@@ -44,14 +45,14 @@ pub struct Document {
     pub priority: Option<f64>,
     /// The HTTP status it was served with.
     pub status: Option<u16>,
-    /// The page of a crawl that it duplicates, if the crawler says so.
+    /// The page that it duplicates, as recorded by the crawler.
     pub duplicate_of: Option<Box<Original>>,
-    /// What was wrong with it without making it unreadable.
+    /// Problems that did not make it unreadable.
     pub warnings: Vec<Warning>,
 }
 
 impl Document {
-    /// The input's own name for it, else its file and position.
+    /// The ID from the input, or else its file and position.
     #[must_use]
     pub fn name(&self) -> String {
         let place = || format!("{}#{}", self.source.display(), self.position);
@@ -65,29 +66,29 @@ impl Document {
     }
 }
 
-/// A page of a crawl that another one duplicates, as the record of the other one names it.
+/// A page that another page duplicates, as the record of the other page states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Original {
     /// Its URL.
     pub url: String,
     /// When it was fetched, in seconds since 1970, UTC.
     pub fetched: Option<i64>,
-    /// What the archive has of the page that names it.
+    /// The body that the archive has for the duplicate page.
     pub body: DuplicateBody,
 }
 
-/// The body of a page that duplicates another one.
+/// The body of a page that duplicates another page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplicateBody {
-    /// It has its own.
+    /// The page has a body of its own.
     Stored,
-    /// It is that of the original, byte for byte, and stored only there.
+    /// The body equals that of the original, byte for byte, and is stored only there.
     Same,
-    /// It was a near duplicate, and was not stored.
+    /// The page was a near duplicate, and its body was not stored.
     Dropped,
 }
 
-/// The content digest of a text with images between its words.
+/// The content digest of a text with images between its tokens.
 pub(crate) fn content_digest(text: &str, images: &[ImageTerm]) -> Digest {
     let mut hasher = ContentHasher::new();
     let mut start = 0;
@@ -101,17 +102,17 @@ pub(crate) fn content_digest(text: &str, images: &[ImageTerm]) -> Digest {
     hasher.finish()
 }
 
-/// A place in a file that stays the same however the file is split among threads.
+/// A position in a file that does not depend on how the file is split among threads.
 ///
-/// Positions of one file are ordered as its records are.
+/// Positions in one file have the order of its records.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct Position {
-    /// Plain file: byte of the record. Compressed file: byte at which the member (frame) holding
-    /// the record starts. Parquet: row.
+    /// Uncompressed file: byte offset of the record. Compressed file: byte offset of the member
+    /// (frame) that contains the record. Parquet: row.
     pub offset: u64,
-    /// Compressed file: byte inside that member's content; else 0.
+    /// Compressed file: byte offset inside the decompressed member. Otherwise 0.
     pub inner: u64,
 }
 
@@ -125,7 +126,7 @@ impl fmt::Display for Position {
 }
 
 impl Position {
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses the output of [`Display`](fmt::Display).
     ///
     /// ```
     /// use arose_corpus::Position;
@@ -144,24 +145,24 @@ impl Position {
     }
 }
 
-/// Something worth telling: a record that was skipped, or a blemish of one that was not.
+/// A warning: a skipped record, or a defect of a document that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// The file.
     #[serde(with = "crate::pipeline::bookmark::path")]
     pub source: Arc<Path>,
-    /// Where in the file.
+    /// The position in the file.
     pub position: Position,
-    /// What kind of thing happened; what counts are kept by.
+    /// The kind of problem, by which warnings are counted.
     pub reason: Reason,
-    /// The particulars, for people.
+    /// Details for people.
     pub detail: String,
-    /// How much of the input is missing for it.
+    /// How much of the input is lost.
     pub loss: Loss,
 }
 
 impl Warning {
-    /// Whether people want to see it by itself, and not only a count.
+    /// Whether the warning is shown on its own, and not only counted.
     #[must_use]
     pub fn is_reported(&self) -> bool {
         self.reason.is_damage() || self.reason == Reason::Empty || self.loss == Loss::File
@@ -179,23 +180,23 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Why something was skipped or marked.
+/// The reason for a skipped record or a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Reason {
-    /// A record of a kind without a document: a request, a revisit, a file header.
+    /// A record of a kind that has no document: a request, a revisit, a file header.
     RecordKind,
     /// A media type without text: an image, a font, a program.
     MediaType,
     /// A response whose status is not wanted.
     Status,
-    /// A file whose format is not known.
+    /// A file of unknown format.
     UnknownFormat,
-    /// A row or object whose text is null: there is nothing to compare, and nothing is damaged.
+    /// A row or object whose text is null. There is nothing to compare, and nothing is damaged.
     NullText,
     /// A file of 0 bytes, or a directory without files to read.
     Empty,
-    /// A file in a directory that was read already, through another symbolic link.
+    /// A file in a directory that was already read through another symbolic link.
     AlreadyRead,
     /// The file cannot be opened or read.
     Unreadable,
@@ -207,17 +208,17 @@ pub enum Reason {
     BadCompression,
     /// A member or body that decompresses to far more than its size allows.
     Expansion,
-    /// Larger than the limit for one record, line or body.
+    /// A record, line or body that is larger than its limit.
     TooLarge,
-    /// A WARC or ARC record header that makes no sense.
+    /// An invalid WARC or ARC record header.
     BadHeader,
-    /// A record that is longer or shorter than it says.
+    /// A record that is longer or shorter than it declares.
     BadLength,
-    /// An HTTP message that breaks its own framing.
+    /// An HTTP message with invalid framing.
     BadHttp,
     /// A line that is not a JSON object.
     NotAnObject,
-    /// A CSV record that cannot be split into the columns of its header.
+    /// A CSV row that cannot be split into the columns of its header.
     BadRow,
     /// No field or column with text.
     NoText,
@@ -225,34 +226,35 @@ pub enum Reason {
     BadParquet,
     /// A PDF that is encrypted, damaged or beyond the limits.
     BadPdf,
-    /// Bytes that are not valid in the character set; they became U+FFFD.
+    /// Bytes that are invalid in the character set and became U+FFFD.
     Malformed,
-    /// A page that was read only in part: nested too deep, too many links, a bad base.
+    /// A page that was read only in part: nested too deeply, too many links, an invalid base URL.
     OddPage,
 }
 
 impl Reason {
-    /// Whether the input is broken, rather than intact and not wanted.
+    /// Whether the input is damaged, rather than intact but not wanted.
     pub fn is_damage(self) -> bool {
         use Reason::*;
         let is_intact = matches!(self, NullText | Empty | AlreadyRead);
         !is_intact && !matches!(self, RecordKind | MediaType | Status | UnknownFormat)
     }
 
-    /// How much is missing of an input that this happened to, unless the reader knows better.
+    /// How much input is lost to this by default, unless the reader knows better.
     #[must_use]
     pub fn loss(self) -> Loss {
         use Reason::*;
         match self {
             Unreadable | Truncated | BadParquet => Loss::File,
-            // Files inside the loop are read where they are; the others cost characters.
+            // Files inside the loop are read at their own path; the other reasons only affect
+            // characters.
             SymlinkLoop | Malformed | OddPage => Loss::Nothing,
             _ if self.is_damage() => Loss::Record,
             _ => Loss::Nothing,
         }
     }
 
-    /// A short name, the same in every version.
+    /// A short name that is the same in every version.
     pub fn name(self) -> &'static str {
         match self {
             Reason::RecordKind => "record kind without a document",
@@ -288,17 +290,17 @@ impl fmt::Display for Reason {
     }
 }
 
-/// One step of a reader's output.
+/// One item of a reader's output.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     /// A document.
     Document(Box<Document>),
-    /// Something that did not become one.
+    /// A record or file that did not become a document.
     Skipped(Warning),
 }
 
 impl Item {
-    /// The file and position this is about.
+    /// The file and position of the item.
     pub fn place(&self) -> (&Arc<Path>, Position) {
         match self {
             Item::Document(document) => (&document.source, document.position),
@@ -316,20 +318,21 @@ pub struct Counts {
     pub text_bytes: u64,
     /// Skipped records by reason.
     pub skipped: BTreeMap<Reason, u64>,
-    /// Blemishes of delivered documents by reason.
+    /// Warnings about delivered documents, by reason.
     pub marked: BTreeMap<Reason, u64>,
     /// Files in directories that were not read because their format is unknown, by extension
-    /// (`.py`). `no extension` and `other` stand for what has none and for the 65th and later.
+    /// (`.py`). `no extension` counts files without one, and `other` those with the 65th or a later
+    /// extension.
     pub unknown_files: BTreeMap<String, u64>,
-    /// What could not be read; complete when the iterator has ended.
+    /// Input that could not be read; complete when the iterator has ended.
     pub losses: Losses,
 }
 
-/// Extensions that files of unknown formats are counted by.
+/// Maximum number of extensions by which files of unknown formats are counted.
 const MAX_EXTENSIONS: usize = 64;
 
 impl Counts {
-    /// Takes one item into account.
+    /// Counts one item.
     pub fn add(&mut self, item: &Item) {
         self.losses.add(item);
         match item {

@@ -23,7 +23,7 @@ pub enum Error {
     Pattern {
         /// The pattern as written.
         pattern: String,
-        /// What is wrong with it.
+        /// The error in the pattern.
         source: glob::PatternError,
     },
     /// A pattern that matches nothing.

@@ -1,8 +1,8 @@
 //! Losses: the part of the input that should have become documents but did not.
 //!
-//! A damaged record costs that record. A file that cannot be opened, is truncated or has no text
-//! column costs more than anyone can count, so it is named: it is an *incomplete file*. So is a
-//! file of damaged records and nothing else, such as JSON Lines without a text field.
+//! A damaged record loses only that record. A file that cannot be opened, is truncated or has no
+//! text column loses an unknown amount, so it is reported by name as an *incomplete file*. A file
+//! with only damaged records, such as JSON Lines without a text field, is also incomplete.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{Item, Warning};
 
-/// Files named in [`Losses::files`], at most.
+/// Maximum number of files in [`Losses::files`].
 const MAX_FILES: usize = 1000;
 
-/// How much of the input a warning says is missing.
+/// How much of the input is missing, as stated by a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Loss {
-    /// Nothing: the record is intact and not wanted, or was read with a blemish.
+    /// Nothing: the record is intact and not wanted, or was read with a defect.
     Nothing,
     /// One record.
     Record,
@@ -25,7 +25,7 @@ pub enum Loss {
     File,
 }
 
-/// What could not be read.
+/// Input that could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     /// The first 1,000 incomplete files in input order, each with its first file-level warning.
@@ -34,7 +34,7 @@ pub struct Losses {
     pub n_files: u64,
     /// Number of damaged records that were skipped.
     pub n_records: u64,
-    /// Files whose items are still coming in. Of a total this is the last file only.
+    /// Files whose items are still arriving. In a total, this is only the last file.
     open: Vec<Stretch>,
 }
 
@@ -43,7 +43,7 @@ pub struct Losses {
 struct Stretch {
     #[serde(with = "crate::pipeline::bookmark::path")]
     source: Arc<Path>,
-    /// Whether it has a document or an intact record.
+    /// Whether the file has a document or an intact record.
     is_readable: bool,
     damaged_record: Option<Warning>,
     lost: Option<Warning>,
@@ -93,7 +93,7 @@ impl Losses {
         }
     }
 
-    /// Decides about the files that are complete by now.
+    /// Decides about the files that are now complete.
     pub(crate) fn finish(&mut self) {
         for stretch in self.open.drain(..) {
             let lost = match stretch.is_readable {
@@ -148,7 +148,7 @@ mod tests {
         }
     }
 
-    /// However items are cut into batches, the same files are incomplete.
+    /// The same files are incomplete, however items are split into batches.
     #[track_caller]
     fn check(items: &[(&str, Option<Reason>)], files: &[&str], n_records: u64) {
         for n in 1..=items.len() {

@@ -1,7 +1,8 @@
-//! Dates in the formats: ISO 8601 (WARC), 14 digits (ARC), seconds since 1970.
+//! Parses and formats dates: ISO 8601 (WARC), 14 digits (ARC), seconds since 1970.
 
-/// Seconds since 1970 of `2024-05-18T01:58:10Z`, `2024-05-18 01:58`, `2024-05-18`, `20240518015810`
-/// or a number of seconds, fractions dropped, offsets as `+02:00` applied.
+/// Seconds since 1970 for `2024-05-18T01:58:10Z`, `2024-05-18 01:58`, `2024-05-18`,
+/// `20240518015810` or a number of seconds. Fractions are dropped, and offsets such as `+02:00` are
+/// applied.
 #[must_use]
 pub fn parse(text: &str) -> Option<i64> {
     let text = text.trim();
@@ -28,7 +29,7 @@ pub fn parse(text: &str) -> Option<i64> {
     Some(day * 86_400 + clock(rest)?)
 }
 
-/// `2024-05-18T01:58:10Z`.
+/// Formats a time like `2024-05-18T01:58:10Z`.
 #[must_use]
 pub fn format(seconds: i64) -> String {
     let (day, clock) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -44,7 +45,7 @@ fn compact(digits: &str) -> Option<i64> {
     Some(day * 86_400 + clock)
 }
 
-/// The seconds of `T01:58:10.123+02:00` and its shorter forms.
+/// The seconds for `T01:58:10.123+02:00` and its shorter forms.
 fn clock(text: &str) -> Option<i64> {
     let Some(text) = text.strip_prefix(['T', 't', ' ']) else {
         return text.is_empty().then_some(0);
@@ -82,10 +83,10 @@ fn number(text: &str, least: i64, most: i64) -> Option<i64> {
     (least..=most).contains(&number).then_some(number)
 }
 
-/// Days since 1970 of a date of the Gregorian calendar.
+/// Days since 1970 for a date of the Gregorian calendar.
 ///
-/// Years are counted from March, so that the leap day comes last and the months before it have a
-/// regular pattern.
+/// Years start in March, so that the leap day is last and the months before it have a regular
+/// pattern.
 fn days(year: &str, month: &str, day: &str) -> Option<i64> {
     let month = number(month, 1, 12)?;
     let day = number(day, 1, 31)?;

@@ -48,54 +48,54 @@ pub const VERSION: u32 = 1;
 /// Which rules to apply.
 #[derive(Debug, Clone, Default)]
 pub struct Normalizer {
-    /// What becomes of `user:password@`.
+    /// How to treat `user:password@`.
     pub user_info: UserInfo,
-    /// What becomes of a `?` with nothing behind it.
+    /// How to treat a `?` with nothing after it.
     pub empty_query: EmptyQuery,
-    /// What becomes of sessions and tracking marks.
+    /// How to treat session IDs and tracking parameters.
     pub crumbs: Crumbs,
-    /// Whether URLs of local files are URLs here.
+    /// Whether URLs of local files are accepted.
     pub files: Files,
 }
 
-/// Whether `file:` URLs are accepted. Their normal form has a host: `file://localhost/path`.
+/// Whether `file:` URLs are accepted. Their normalized URLs have a host: `file://localhost/path`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Files {
-    /// They are not.
+    /// They are rejected.
     #[default]
     Refuse,
-    /// They are, if they name no host or this one.
+    /// They are accepted if they name no host or this one.
     Accept,
 }
 
-/// What becomes of `user:password@`.
+/// How to treat `user:password@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UserInfo {
     /// Remove it: credentials in a link must not be used.
     #[default]
     Drop,
-    /// It stays.
+    /// Keep it.
     Keep,
 }
 
-/// What becomes of a `?` with nothing behind it.
+/// How to treat a `?` with nothing after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EmptyQuery {
-    /// It goes.
+    /// Remove it.
     #[default]
     Drop,
     /// Keep it: RFC 3986 treats the two as different URLs.
     Keep,
 }
 
-/// What becomes of parameters that only follow a visitor around.
+/// How to treat parameters that only track a visitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Crumbs {
-    /// They stay.
+    /// Keep them.
     #[default]
     Keep,
-    /// Those with a well-known name go: sessions (`PHPSESSID`, `;jsessionid=`, `/(S(…))/`) and
-    /// marks of campaigns (`utm_source`, `gclid`).
+    /// Remove those with a well-known name: session IDs (`PHPSESSID`, `;jsessionid=`, `/(S(…))/`)
+    /// and tracking parameters of campaigns (`utm_source`, `gclid`).
     Drop,
 }
 
@@ -114,7 +114,7 @@ pub enum Invalid {
 }
 
 impl Normalizer {
-    /// The normal form of `input`, resolved against `base` if it is relative.
+    /// The normalized URL of `input`, resolved against `base` if it is relative.
     ///
     /// # Errors
     ///
@@ -126,8 +126,8 @@ impl Normalizer {
         }
     }
 
-    /// The normal form of an absolute URL on the host of another, if it is plainly normal: most
-    /// links stay on their host, whose spelling need not be looked at again.
+    /// The normalized URL of an absolute URL on the host of another, if it clearly is normalized
+    /// already. Most links stay on their host, whose spelling need not be checked again.
     #[must_use]
     pub fn normalize_beside(&self, input: &str, other: &NormalUrl) -> Option<NormalUrl> {
         let rest = input.strip_prefix(other.origin())?;
@@ -139,7 +139,7 @@ impl Normalizer {
         })
     }
 
-    /// The long way, right for every input.
+    /// The slow path, which is correct for every input.
     fn rewrite(&self, input: &str, base: Option<&Url>) -> Result<NormalUrl, Invalid> {
         let parsed = match base {
             Some(base) => resolve(input, base),
@@ -160,7 +160,7 @@ impl Normalizer {
                 out.extend_from_slice(LOCAL.as_bytes());
                 (LOCAL.len() - "localhost".len(), LOCAL.len())
             }
-            // Files of other machines are none of ours.
+            // Files of other machines are not accepted.
             (true, Some(_)) => return Err(Invalid::Scheme),
         };
         let path_start = out.len();
@@ -176,7 +176,7 @@ impl Normalizer {
         })
     }
 
-    /// Appends everything before the path; returns where the host is.
+    /// Appends everything before the path. Returns the range of the host.
     fn push_origin(&self, url: &Url, out: &mut Vec<u8>) -> (usize, usize) {
         out.extend_from_slice(url.scheme().as_bytes());
         out.extend_from_slice(b"://");
@@ -222,7 +222,7 @@ impl Normalizer {
     }
 }
 
-/// Browsers skip any number of slashes before the host, the crate only two.
+/// Browsers skip any number of slashes before the host; the crate skips only two.
 fn resolve(input: &str, base: &Url) -> Result<Url, ParseError> {
     let is_slash = |c: char| matches!(c, '/' | '\\');
     let trimmed = input.trim_start_matches(|c: char| c <= ' ');
@@ -234,8 +234,8 @@ fn resolve(input: &str, base: &Url) -> Result<Url, ParseError> {
     }
 }
 
-/// The host without the dot that stands for the root of all names. Of several dots none is dropped:
-/// what is before them could be read as an address then, and no such name exists anyway.
+/// The host without the trailing dot, which stands for the DNS root. If there are several dots,
+/// none is removed: the rest could then be read as an IP address, and no such host exists anyway.
 fn host(url: &Url) -> &str {
     let text = url.host_str().unwrap_or_default();
     match url.host() {
@@ -247,19 +247,18 @@ fn host(url: &Url) -> &str {
     }
 }
 
-/// An `http` or `https` URL in normal form, or that of a local file; only a [`Normalizer`] makes
-/// one.
+/// A normalized `http` or `https` URL, or that of a local file; only a [`Normalizer`] creates one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NormalUrl {
     text: String,
-    /// Where the host begins and ends.
+    /// Start and end of the host.
     host: (usize, usize),
     path_start: usize,
 }
 
 impl NormalUrl {
-    /// A URL from an origin and what follows it, both taken from a normal URL; none if they are not
-    /// even similar to that.
+    /// A URL from an origin and the rest, both taken from a normalized URL; none if they cannot be
+    /// parts of one.
     #[must_use]
     pub fn from_parts(origin: &str, rest: &str) -> Option<Self> {
         let start = origin.find("://")? + 3;
@@ -331,13 +330,13 @@ impl NormalUrl {
     pub fn site(&self) -> &str {
         match site(self.host(), SiteKind::Registrable) {
             std::borrow::Cow::Borrowed(site) => site,
-            // A normal host is lower-case ASCII, which is never copied.
+            // A normalized host is lower-case ASCII, which is never copied.
             std::borrow::Cow::Owned(_) => self.host(),
         }
     }
 
-    /// `input` itself if it is plainly normal: lower-case host without port or encoding, and a path
-    /// and query of characters that no rule touches. Most links are, and are spared the parser.
+    /// `input` itself if it clearly is normalized: a lower-case host without port or encoding, and
+    /// a path and query of characters that no rule changes. Most links are, and need no parser.
     fn plain(input: &str) -> Option<Self> {
         let after_scheme = match input.as_bytes() {
             [b'h', b't', b't', b'p', b':', b'/', b'/', ..] => 7,
@@ -360,7 +359,8 @@ impl std::fmt::Display for NormalUrl {
     }
 }
 
-/// Labels of lower-case letters, digits and hyphens, none of them encoded, the last no number.
+/// Labels of lower-case letters, digits and hyphens, none of them encoded; the last is not a
+/// number.
 fn is_plain_host(host: &str) -> bool {
     let is_label = |label: &str| {
         let is_plain = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-');

@@ -1,4 +1,4 @@
-"""Write corpora with other people's tools, and say what those tools find in them.
+"""Write corpora with other tools, and record what those tools read from them.
 
     python peers.py DIR ROWS [ARCHIVE...]
 
@@ -36,7 +36,7 @@ START = datetime.datetime(2024, 5, 18, 1, 58, 10, tzinfo=datetime.timezone.utc)
 
 
 def rows(n):
-    """The documents: texts in several scripts, with quotes, line ends, tabs and backslashes."""
+    """Return the documents: texts in several scripts, with quotes, line ends, tabs and backslashes."""
     texts = [
         'A rose is a rose, "is" a rose.',
         "Zwei Zeilen:\nüber Rosen \\ und Dornen,\tmit Tab.",
@@ -56,7 +56,7 @@ def rows(n):
 
 
 class Truth:
-    """What is in the files."""
+    """The contents of the files."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -67,7 +67,7 @@ class Truth:
         self.lines.append(json.dumps(line, ensure_ascii=False))
 
     def table(self, name, tool, **fields):
-        """What pyarrow reads from a Parquet file, by paths."""
+        """Add what pyarrow reads from a Parquet file, by paths."""
         names = {"text": "text", "id": "id", "url": "url"} | fields
         found = []
         for row in parquet.read_table(self.folder / name).to_pylist():
@@ -172,7 +172,7 @@ def write_pandas(truth, n):
         frame.to_csv(folder / name, index=False)
         found = pandas.read_csv(folder / name, dtype=str, keep_default_na=False)
         truth.objects(name, found.to_dict(orient="records"), "pandas")
-    # Without what would have to be quoted: tab-separated values know no quotes.
+    # Without characters that would need quotes, which tab-separated values do not have.
     frame["text"] = frame["text"].str.replace(r'[\s"\\]+', " ", regex=True)
     frame.to_csv(folder / "pandas.tsv", sep="\t", index=False, quoting=csv.QUOTE_NONE)
     truth.objects("pandas.tsv", frame.to_dict(orient="records"), "pandas")
@@ -247,7 +247,7 @@ def write_lines(truth, n):
 
 def archived(path):
     """The documents that warcio finds in an archive: text where it is plain."""
-    # It makes up the IDs that ARC has not.
+    # warcio invents IDs, which ARC does not have.
     has_ids = ".arc" not in pathlib.Path(path).name
     with open(path, "rb") as stream:
         for record in ArchiveIterator(stream, arc2warc=True):
@@ -353,7 +353,7 @@ def write_wget(truth, n):
         subprocess.run([*command, "-e", "robots=off", address], cwd=folder, check=True)
         shutil.copy(pathlib.Path(folder) / "wget.warc.gz", truth.folder / "wget.warc.gz")
     server.shutdown()
-    # The log and the arguments of wget are resources of their own.
+    # The log and the arguments of wget are separate resources.
     truth.add("wget.warc.gz", archived(truth.folder / "wget.warc.gz"), "warcio")
 
 

@@ -1,7 +1,7 @@
-//! Focused crawls of Wikipedia articles: `focus ARTICLES [OPTION...]`.
+//! Plays focused crawls of Wikipedia articles: `focus ARTICLES [OPTION...]`.
 //!
-//! Trains a model on a few articles of a topic, plays a crawl through the crawler's own frontier
-//! and prints how many of the first articles fetched are on the topic, for eight topics.
+//! Plays a crawl for each of eight topics through the crawler's own frontier, with a model trained
+//! on a few articles. Prints how many of the first fetched articles are on the topic.
 //! `bench/focus/README.md` has the data, the options and the results.
 #![expect(
     clippy::print_stdout,
@@ -18,7 +18,7 @@ use arose_crawl::rehearsal::{Focused, Rehearsal, Seen, Site};
 use arose_crawl::settings::{Budget, Order};
 use serde_json::Value;
 
-/// Topics, and how many articles are fetched for each.
+/// Topics, and the number of articles fetched for each.
 const TOPICS: [(&str, usize); 8] = [
     ("Science", 1000),
     ("Geography", 1000),
@@ -140,7 +140,7 @@ impl<'a> Task<'a> {
         self.count(std::iter::from_fn(next))
     }
 
-    /// What a crawl gets that knows the texts of all articles it has links to.
+    /// The result of a crawl that knows the texts of all articles it has links to.
     fn own_text(&self) -> usize {
         let mut model = self.model.clone();
         let scores: Vec<f32> = self

@@ -1,14 +1,14 @@
-//! What many hosts take: `host_scale STEP FOLDER [THOUSANDS]`, one step per process.
+//! Measures the cost of many hosts: `host_scale STEP DIR [THOUSANDS]`, one step per process.
 //!
-//! * `queue`: queues a page at each of so many thousand hosts, each a site of its own.
-//! * `withdraw`: opens the crawl with settings that allow one page in ten, so that nine hosts in
-//!   ten have been met and have nothing to fetch.
+//! * `queue`: queues a page at each of this many thousand hosts, each on its own site.
+//! * `withdraw`: opens the crawl with settings that allow one page in ten. Then nine hosts in ten
+//!   are known and have nothing to fetch.
 //! * `start`: opens it again, as after a kill.
 //! * `more`: opens it and queues a million further pages at hosts chosen at random.
 //!
-//! Each says how long it took, in time of the clock and of the processor, and how much memory the
-//! process had at most. Ten million hosts need some 4 GB of disk.
-#![expect(clippy::print_stdout, reason = "that is what it is for")]
+//! Each step prints its wall time, its CPU time and its peak memory. Ten million hosts need about 4
+//! GB of disk.
+#![expect(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::path::Path;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use arose_crawl::{Crawl, Seams, Settings};
 const MILLION: u64 = 1_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let usage = "usage: host_scale queue|withdraw|start|more FOLDER [THOUSANDS]";
+    let usage = "usage: host_scale queue|withdraw|start|more DIR [THOUSANDS]";
     let mut arguments = std::env::args().skip(1);
     let (step, folder) = (
         arguments.next().ok_or(usage)?,
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             MILLION
         }
         "withdraw" => {
-            // What is not allowed any more is off the queue for good.
+            // URLs that are no longer allowed are removed from the queue permanently.
             crawl.add_seeds(std::iter::empty())?;
             0
         }
@@ -62,11 +62,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         processor_seconds(),
         peak_memory()
     );
-    // As if it were killed: nothing is closed.
+    // As if the process were killed: nothing is closed.
     std::process::exit(0);
 }
 
-/// A page of a host; of those queued first, one in ten is allowed in the end.
+/// A page of a host. Of the pages queued first, one in ten is allowed in the end.
 fn url(host: u64, n: u64) -> String {
     let part = if n == 0 && !host.is_multiple_of(10) {
         "old"

@@ -1,8 +1,8 @@
-//! The order of a crawl over a known graph: `order GRAPH [OPTION...]`.
+//! Measures the order of a crawl over a known graph: `order GRAPH [OPTION...]`.
 //!
-//! Plays a crawl through the crawler's own frontier and prints the share of all PageRank, and of
-//! the hundredth of the pages with the most, that was fetched after so many hundredths of the
-//! pages. `bench/order/README.md` has the format of graphs, the options and the results.
+//! Plays a crawl through the crawler's own frontier. After several percentages of the pages, prints
+//! the fetched share of all PageRank, and of the 1% of the pages with the highest PageRank.
+//! `bench/order/README.md` has the format of graphs, the options and the results.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ struct Web {
     links: Vec<Vec<u32>>,
     sites: Vec<u32>,
     seeds: Vec<u32>,
-    /// Pages of the graph as it was read; others were added.
+    /// Number of pages of the graph as read; others were added.
     n_read: usize,
 }
 
@@ -58,8 +58,8 @@ fn main() {
     }
 }
 
-/// Name, order, pages for a unit of trust (0: as told), whether there are sites, and turns that a
-/// host rests.
+/// Name, order, pages per unit of trust (0: as given by the options), whether there are sites, and
+/// number of turns that a host rests.
 const RUNS: [(&str, Order, u64, bool, u32); 6] = [
     ("breadth", Order::Breadth, u64::MAX, false, 0),
     ("opic", Order::Opic, u64::MAX, false, 0),
@@ -86,7 +86,7 @@ impl Run {
         })
     }
 
-    /// Hands pages to `take` in the order of the crawl, until it has enough.
+    /// Passes pages to `take` in the order of the crawl, until it has enough.
     fn crawl(self, web: &Web, mut take: impl FnMut(usize, u32) -> bool) {
         let budget = Budget {
             pages: self.pages,
@@ -120,7 +120,7 @@ impl Run {
     }
 }
 
-/// Sums at the hundredths of interest.
+/// Sums at the percentages of interest.
 struct Curve {
     n_all: usize,
     sums: Vec<(f64, f64)>,
@@ -134,7 +134,7 @@ impl Curve {
         }
     }
 
-    /// Whether more is wanted.
+    /// Returns whether more is needed.
     fn note(&mut self, n: usize, sum: f64, hot: f64) -> bool {
         if let Some(&at) = AT.get(self.sums.len())
             && n * 100 >= at * self.n_all
@@ -167,7 +167,7 @@ fn ideal(ranks: &[f64]) -> String {
     curve.text()
 }
 
-/// The hundredth of the pages with the most PageRank.
+/// The 1% of the pages with the highest PageRank.
 fn hot(ranks: &[f64]) -> Vec<bool> {
     let mut pages: Vec<usize> = (0..ranks.len()).collect();
     pages.sort_by(|&a, &b| ranks[b].total_cmp(&ranks[a]));
@@ -178,7 +178,7 @@ fn hot(ranks: &[f64]) -> Vec<bool> {
     hot
 }
 
-/// PageRank with jumps from pages without links to all.
+/// PageRank, with jumps from pages without links to all pages.
 fn page_rank(links: &[Vec<u32>]) -> Vec<f64> {
     let n = links.len() as f64;
     let mut ranks = vec![1.0 / n; links.len()];
@@ -200,7 +200,7 @@ fn page_rank(links: &[Vec<u32>]) -> Vec<f64> {
     ranks
 }
 
-/// A farm of pages on a thousand hosts that link to each other, entered by five links.
+/// Adds a farm of pages on a thousand hosts that link to each other, entered by five links.
 fn farm(web: &Web, options: &Options) {
     const N_PAGES: u64 = 100_000;
     const N_HOSTS: u64 = 1000;
@@ -253,7 +253,7 @@ fn farm(web: &Web, options: &Options) {
     }
 }
 
-/// A site of many pages to which many others link, beside the farm's order of things.
+/// Adds a single large site to which many other pages link, in contrast to the farm.
 fn large_site(web: &Web, options: &Options) {
     const N_PAGES: u64 = 30_000;
     let mut random = SplitMix::new(2);
@@ -261,7 +261,7 @@ fn large_site(web: &Web, options: &Options) {
     let first = with.links.len() as u64;
     let site = with.sites.iter().max().map_or(0, |site| site + 1);
     for n in 0..N_PAGES {
-        // Half of the links lead to a few pages, as those of an encyclopedia do.
+        // Half of the links lead to a few pages, as in an encyclopedia.
         let links = (0..20).map(|at| match at % 2 {
             0 => first + random.below(N_PAGES),
             _ => {
@@ -319,7 +319,7 @@ impl Web {
     }
 }
 
-/// What was asked for.
+/// The options.
 struct Options {
     arguments: Vec<String>,
     pages: u64,
@@ -401,7 +401,8 @@ fn text_of(path: &str) -> String {
     text
 }
 
-/// A line for each page: the numbers of the pages it links to, or the first and then differences.
+/// Parses a line for each page: the numbers of the pages it links to, or the first number and then
+/// differences.
 fn parse(text: &str, is_absolute: bool) -> Vec<Vec<u32>> {
     let line = |line: &str| {
         let mut before = 0;

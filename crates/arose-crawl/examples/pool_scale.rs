@@ -1,8 +1,10 @@
-//! What a large frontier takes: `pool_scale FOLDER [QUEUED_MILLIONS]`.
+//! What a large frontier takes: `pool_scale FOLDER [QUEUED_MILLIONS]`, or `pool_scale --queues
+//! [QUEUED_MILLIONS]`.
 //!
 //! Queues URLs in a crawl, 500 at each host, and says how long each million took, how much memory
 //! the process holds, and how much of it that is for a URL. Needs 120 MB of disk for each million.
-//! `seen_scale` has the same for URLs that were met before.
+//! `seen_scale` measures URLs that are already known. With `--queues` only the queues are filled:
+//! no journal, no seen set, no caches.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 
 use std::path::PathBuf;
@@ -11,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use arose::mix::mix;
 use arose_crawl::connect::{Allowed, Tcp};
+use arose_crawl::rehearsal::Queues;
 use arose_crawl::resolve::NameServers;
 use arose_crawl::{Crawl, Error, Seams, Settings};
 
@@ -22,6 +25,10 @@ fn main() -> Result<(), Error> {
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "pool-scale".to_owned()));
     let n_queued = arguments.next().and_then(|text| text.parse().ok());
     let n_queued = n_queued.unwrap_or(10);
+    if folder.as_os_str() == "--queues" {
+        queues_alone(n_queued);
+        return Ok(());
+    }
     let seams = Seams {
         connector: Rc::new(Tcp {
             addresses: Allowed::Loopback,
@@ -60,6 +67,20 @@ fn main() -> Result<(), Error> {
         begun.elapsed().as_secs_f64()
     );
     Ok(())
+}
+
+/// Queues so many million URLs, and says what memory that takes.
+fn queues_alone(n_queued: u64) {
+    let before = resident();
+    let mut queues = Queues::new((n_queued * MILLION / PER_HOST) as usize);
+    (0..n_queued * MILLION).for_each(|n| queues.push(n));
+    let n_bytes = resident().saturating_sub(before);
+    println!(
+        "{} queued: {} MB, {:.2} bytes each",
+        queues.len(),
+        n_bytes / MILLION,
+        n_bytes as f64 / queues.len() as f64
+    );
 }
 
 /// A page of a random host.

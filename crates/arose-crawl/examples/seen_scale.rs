@@ -1,10 +1,10 @@
-//! Puts generated URLs through the seen set and prints what each costs as their number grows.
+//! Adds generated URLs to the seen set and prints the cost of each as their number grows.
 //!
-//! `cargo run --release --example seen_scale -- FOLDER [MILLIONS] [BATCH] [SMALL]`, by default 50
-//! million new URLs in batches of 65,536. For every new URL one that is known is asked for as well:
-//! half of those were met lately on the same hosts, half at any time. Time is that of the processor
-//! (Linux), of normalising, fingerprinting and asking, without making the URLs; a window is the
-//! last million. `SMALL` sets the keys of the buffer.
+//! `cargo run --release --example seen_scale -- DIR [MILLIONS] [BATCH] [SMALL]`, by default 50
+//! million new URLs in batches of 65,536. For every new URL, a known one is looked up as well: half
+//! of those were met recently on the same hosts, half at any time. Time is CPU time (Linux) of
+//! normalizing, fingerprinting and lookup, without generating the URLs. A window is the last
+//! million. `SMALL` sets the number of keys of the buffer.
 #![expect(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use arose_crawl::url::{NormalUrl, Normalizer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().ok_or("usage: seen_scale FOLDER")?;
+    let folder = arguments.next().ok_or("usage: seen_scale DIR")?;
     let mut number = |default: u64| -> Result<u64, std::num::ParseIntError> {
         arguments.next().map_or(Ok(default), |text| text.parse())
     };
@@ -70,7 +70,7 @@ fn batch(n_made: u64, n: u64, random: &mut SplitMix) -> Vec<String> {
     texts
 }
 
-/// The URL of a number: 200 in a row are of one host, and hosts come again.
+/// The URL of a number: 200 consecutive ones have the same host, and hosts recur.
 fn url(n: u64) -> String {
     let host = mix(n / 200) % 200_000;
     format!(
@@ -119,7 +119,7 @@ impl Window {
     }
 }
 
-/// Seconds this thread has run, in the program and in the system.
+/// CPU time of this thread in seconds, user and system.
 fn seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = stat.split(' ').next().and_then(|text| text.parse().ok());

@@ -1,10 +1,10 @@
-//! How long the loop takes for its turns: `turns FOLDER [SEEN_MILLIONS] [SECONDS] [THREADS]`.
+//! Measures the turns of the crawl loop: `turns DIR [SEEN_MILLIONS] [SECONDS] [THREADS]`.
 //!
-//! Fills the seen set of a crawl with so many million URLs, crawls a synthetic web on this machine
-//! for so many seconds, with small commits and a journal that is rewritten often, and prints how
-//! many turns of the loop took how long. 50 million URLs need 1 GB of disk, and as much again while
-//! they are merged. With 0 threads the loop does all by itself.
-#![expect(clippy::print_stdout, reason = "that is what it is for")]
+//! Fills the seen set of a crawl with this many million URLs. Then crawls a synthetic web on this
+//! machine for this many seconds, with small commits and a journal that is rewritten often. Prints
+//! how many turns of the loop took how long. 50 million URLs need 1 GB of disk, and as much again
+//! while they are merged. With 0 threads the loop does everything itself.
+#![expect(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments
         .next()
-        .ok_or("usage: turns FOLDER [SEEN_MILLIONS] [SECONDS] [THREADS]")?;
+        .ok_or("usage: turns DIR [SEEN_MILLIONS] [SECONDS] [THREADS]")?;
     let mut number = |default| {
         arguments
             .next()
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Fills the set up to a quarter of a million below a merge of all.
+/// Fills the set up to a quarter of a million URLs below a full merge.
 fn fill(folder: &Path, millions: u64) -> Result<(), Error> {
     let mut seen = Seen::open(folder, Config::default())?;
     for first in (0..millions * MILLION).step_by(1000) {

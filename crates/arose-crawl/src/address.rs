@@ -1,14 +1,15 @@
-//! Which addresses may be asked: no link may lead the crawler into a private network.
+//! Decides which IP addresses the crawler may connect to, so that no link leads into a private
+//! network.
 //!
-//! Whoever writes a page chooses what the crawler connects to, and whoever owns a name chooses its
-//! address, anew at every lookup. So it is not the URL that is judged but the address of the
-//! connection, before it is made and again when it stands. The table is that of the registries of
-//! special-purpose addresses (RFC 6890 and its successors); addresses that carry an IPv4 address
-//! inside are judged by it.
+//! The author of a page chooses the hosts that the crawler connects to. The owner of a host chooses
+//! its IP address, which may differ at every lookup. So the check is on the IP address of the
+//! connection, not on the URL: before the connection is made, and again once it is established. The
+//! table follows the registries of special-purpose IP addresses (RFC 6890 and its successors). An
+//! IPv6 address that contains an IPv4 address is checked by that IPv4 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address belongs to the public internet.
+/// Whether an IP address belongs to the public internet.
 ///
 /// ```
 /// use arose_crawl::address::is_public;
@@ -27,7 +28,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// First address and length of the prefix.
+/// First IP address and length of the prefix.
 const SPECIAL_V4: [([u8; 4], u32); 16] = [
     ([0, 0, 0, 0], 8),
     ([10, 0, 0, 0], 8),
@@ -55,7 +56,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !SPECIAL_V4.iter().any(is_within)
 }
 
-/// Public are 2000::/3 without what is set aside there.
+/// Whether an IPv6 address is in 2000::/3 and not in a range that is set aside there.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
     let is_special = matches!(
@@ -65,7 +66,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     segments[0] >> 13 == 1 && !is_special
 }
 
-/// The IPv4 address inside: mapped, compatible, translated (NAT64) or tunnelled (6to4).
+/// Returns the IPv4 address inside: mapped, compatible, translated (NAT64) or tunnelled (6to4).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let join = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));

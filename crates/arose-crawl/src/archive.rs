@@ -1,17 +1,21 @@
-//! The repository: what was fetched, as a web archive.
+//! The web archive of a crawl: WARC files with every response, and CDXJ files that locate each
+//! record.
 //!
-//! Every response is a record of a WARC file (ISO 28500, version 1.1), a gzip member of its own, so
-//! that it can be read alone; a CDXJ line beside it says where. A page with the same payload as
-//! another is a *revisit* record of the standard profile `identical-payload-digest`: the head of
-//! the response and the record that has the body. A near duplicate is stored whole, with what it
-//! resembles and by which rule. If the settings drop its body, it is a revisit record of the
-//! profile [`arose_corpus::NEAR_DUPLICATE`], which no other software can replay.
+//! Every response is a record of a WARC file (ISO 28500, version 1.1). Each record is a separate
+//! gzip member, so that it can be read alone, and a CDXJ line has its position. A page with the
+//! same payload as another is a *revisit* record of the standard profile
+//! `identical-payload-digest`: it has the head of the response and refers to the record with the
+//! body. A near duplicate is stored completely, with the page that it resembles and the rule that
+//! matched. If the settings drop its body, it is a revisit record of the profile
+//! [`arose_corpus::NEAR_DUPLICATE`], which no other software can replay.
 //!
-//! Files only grow. How much of the last one counts is written in the journal; the rest, after a
-//! crash, is cut off. A full file is followed by the next. Each begins with a `warcinfo` record
-//! that says who made it and with which settings, and every other record names that one.
+//! Files only grow. The journal says how many bytes of the last file are valid; after a crash the
+//! rest is cut off. When a file is full, the next one is started. Each file begins with a
+//! `warcinfo` record that says which program wrote it and with which settings. Every other record
+//! refers to that record.
 //!
-//! Records are packed where pages are read ([`Packer`], on any thread) and written here in order.
+//! Records are compressed where pages are read ([`Packer`], on any thread) and written here in
+//! order.
 
 mod names;
 mod pack;
@@ -37,7 +41,7 @@ pub(crate) use scan::{
     FileScan, Stored, bears_out, mend_index, name_in_line, place_of_line, read_at,
 };
 
-/// Bytes gathered before they are written.
+/// Number of bytes collected before a write.
 const BUFFER: usize = 1 << 20;
 
 /// The archive, open for appending.
@@ -50,33 +54,33 @@ pub(crate) struct Archive {
     stem: String,
     /// The lines that every record of the file begins with.
     lines: Vec<u8>,
-    /// Scratch for the record being appended.
+    /// Buffer for the record being appended.
     sealed: Vec<u8>,
     records: Growing,
     index: Growing,
-    /// Files that are full and may not be on the disk yet.
+    /// Full files that may not be on the disk yet.
     closed: Vec<Growing>,
-    /// How far files go that became full since the last flush.
+    /// Extents of the files that became full since the last flush.
     full: Vec<Extent>,
-    /// Whether there are names that may not be on the disk yet.
+    /// Whether there are new file names that may not be on the disk yet.
     has_new_names: bool,
 }
 
-/// What the settings say of archives.
+/// The settings of archives.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     max_file: u64,
     prefix: String,
-    /// What a `warcinfo` record holds.
+    /// The fields of a `warcinfo` record.
     info: String,
 }
 
 impl Config {
-    /// What these settings say.
+    /// Takes the settings of archives from the settings of a crawl.
     ///
     /// # Errors
     ///
-    /// If the prefix cannot stand in a file name that every tool takes.
+    /// If the prefix cannot be part of a file name that every tool accepts.
     pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
         let prefix = &settings.archive.prefix;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -117,14 +121,14 @@ impl Config {
 const CONFORMS_TO: &str =
     "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
 
-/// Which archive of a crawl.
+/// One of the two archives of a crawl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Pages,
     Robots,
 }
 
-/// How far an archive is valid.
+/// The valid part of an archive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) file: u64,
@@ -133,7 +137,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// As the journal has it.
+    /// Returns the event of the journal with this extent.
     pub(crate) fn event(self) -> Event<'static> {
         Event::Archive {
             file: self.file,
@@ -142,7 +146,7 @@ impl Extent {
         }
     }
 
-    /// What an event of the journal says of an archive.
+    /// Returns the extent that an event of the journal gives for an archive.
     pub(crate) fn of(event: &Event<'_>) -> Option<(Self, Part)> {
         let (file, bytes, index_bytes, part) = match *event {
             Event::Archive {
@@ -165,7 +169,7 @@ impl Extent {
         Some((extent, part))
     }
 
-    /// As the journal has it for robots.txt files.
+    /// Returns the event of the journal with this extent of the archive of robots.txt files.
     pub(crate) fn robots_event(self) -> Event<'static> {
         Event::RobotsArchive {
             file: self.file,
@@ -176,8 +180,9 @@ impl Extent {
 }
 
 impl Archive {
-    /// Opens the archive and cuts off what lies behind `extent`; files after it are removed.
-    /// Nothing is changed if less than that is there. `date` is now, in seconds since 1970.
+    /// Opens the archive, cuts off everything after `extent` and removes later files. Changes
+    /// nothing if the archive is shorter than that. `date` is the current time, in seconds since
+    /// 1970.
     pub(crate) fn open(
         folder: &Path,
         extent: Extent,
@@ -211,8 +216,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Appends a packed record and the line that says where it is.
-    /// Returns where that is.
+    /// Appends a compressed record and its line of the index. Returns its position.
     pub(crate) fn append(&mut self, record: &Packed, date: i64) -> Result<Position, Error> {
         if self.records.end() >= self.config.max_file {
             self.next_file(date)?;
@@ -235,12 +239,12 @@ impl Archive {
         Ok(position)
     }
 
-    /// Where it is.
+    /// Returns its directory.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Hands all that was appended to the system; returns how far the archive goes.
+    /// Writes all appended records to the files and returns the extent of the archive.
     pub(crate) fn flush(&mut self) -> Result<Extent, Error> {
         self.records.write()?;
         self.index.write()?;
@@ -251,7 +255,7 @@ impl Archive {
         })
     }
 
-    /// Goes on with another file. The full one is closed when it is on the disk.
+    /// Continues with the next file. The full one is closed when it is on the disk.
     fn next_file(&mut self, date: i64) -> Result<(), Error> {
         let extent = self.flush()?;
         self.full.push(extent);
@@ -266,12 +270,12 @@ impl Archive {
         self.begin(date)
     }
 
-    /// How far files go that became full since this was asked last.
+    /// Returns the extents of the files that became full since the last call.
     pub(crate) fn take_full(&mut self) -> Vec<Extent> {
         std::mem::take(&mut self.full)
     }
 
-    /// Returns when all that was handed over is on the disk.
+    /// Returns when all written bytes are on the disk.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
         self.closed.iter().try_for_each(Growing::sync)?;
         self.closed.clear();
@@ -284,7 +288,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Writes the record that each file begins with.
+    /// Writes the first record of a file.
     fn begin(&mut self, date: i64) -> Result<(), Error> {
         let name = format!("{}.warc.gz", self.stem);
         let info = self.config.info.as_bytes();
@@ -305,18 +309,18 @@ impl Archive {
         self.records.push(&self.sealed)
     }
 
-    /// Has records name a `warcinfo` record.
+    /// Makes records refer to a `warcinfo` record.
     fn belong_to(&mut self, id: &str) {
         let line = format!("WARC-Warcinfo-ID: <{id}>\r\n");
         self.lines = [VERSION, line.as_bytes()].concat();
     }
 }
 
-/// The line that every record begins with.
+/// Returns the line that every record begins with.
 const VERSION: &[u8] = b"WARC/1.1\r\n";
 
-/// Removes the files that follow a number. They are gone when this returns, so that no file has the
-/// number of another.
+/// Removes the files with higher numbers. They are gone when this returns, so that no file reuses
+/// the number of another.
 fn remove_after(folder: &Path, number: u64) -> Result<(), Error> {
     let later = files(folder)?.into_iter().chain(index_files(folder)?);
     let later: Vec<(u64, PathBuf)> = later.filter(|(other, _)| *other > number).collect();
@@ -329,13 +333,13 @@ fn remove_after(folder: &Path, number: u64) -> Result<(), Error> {
     }
 }
 
-/// The end of a line of the index.
+/// Returns the end of a line of the index.
 fn place_of(length: u64, offset: u64, stem: &str) -> String {
     let name = serde_json::Value::from(format!("{stem}.warc.gz"));
     format!("\"length\": \"{length}\", \"offset\": \"{offset}\", \"filename\": {name}}}\n")
 }
 
-/// Whether at least so much of an archive is there.
+/// Whether the files of an archive have at least this extent.
 pub(crate) fn check(folder: &Path, extent: Extent) -> Result<(), Error> {
     let (records, index) = (
         warc_path(folder, extent.file)?,
@@ -354,7 +358,7 @@ pub(crate) fn check(folder: &Path, extent: Extent) -> Result<(), Error> {
     Ok(())
 }
 
-/// A file that is written at its end, in large pieces.
+/// A file that is appended to in large pieces.
 #[derive(Debug)]
 struct Growing {
     path: PathBuf,
@@ -387,7 +391,7 @@ impl Growing {
         Ok(())
     }
 
-    /// If that fails, what is pending stays so, and may be written again.
+    /// Writes pending bytes. On failure, they stay pending and can be written again.
     fn write(&mut self) -> Result<(), Error> {
         if self.pending.is_empty() {
             return Ok(());

@@ -1,8 +1,8 @@
-//! Connections: the seam between the crawler and the network.
+//! Connections: the interface between the crawler and the network.
 //!
-//! [`Connect`] makes a stream of bytes to an address. [`Tcp`] is the real one, and the one place
-//! where addresses are refused: before it connects, and once more by the address that the system
-//! says it has connected to. A test puts a simulated web in its place.
+//! [`Connect`] opens a byte stream to an IP address. [`Tcp`] is the real implementation, and the
+//! only place where IP addresses are refused: before connecting, and again by the IP address that
+//! the system reports for the connection. Tests use a simulated web instead.
 
 use std::future::Future;
 use std::io;
@@ -19,37 +19,37 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
-/// What a trait's method gives where it waits.
+/// The future that a trait method returns.
 pub type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Makes connections.
+/// Opens connections.
 pub trait Connect {
-    /// Connects to an address.
+    /// Connects to an IP address.
     fn connect(&self, address: SocketAddr) -> Waiting<'_, io::Result<Box<dyn Stream>>>;
 }
 
 /// Connections over TCP.
 #[derive(Debug, Clone, Copy)]
 pub struct Tcp {
-    /// Which addresses may be asked.
+    /// The IP addresses that may be contacted.
     pub addresses: Allowed,
 }
 
-/// Which addresses may be asked.
+/// Which IP addresses may be contacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// Those of the public internet.
+    /// Public IP addresses.
     Public,
-    /// Loopback alone: what a crawler may ask that names no contact.
+    /// Only loopback, for crawlers without a contact.
     Loopback,
-    /// All.
+    /// All IP addresses.
     All,
-    /// None.
+    /// No IP addresses.
     None,
 }
 
 impl Allowed {
-    /// Whether the address may be asked.
+    /// Whether the IP address may be contacted.
     #[must_use]
     pub fn allow(self, address: SocketAddr) -> bool {
         match self {
@@ -83,7 +83,7 @@ impl Connect for Tcp {
 mod tests {
     use super::*;
 
-    /// Nothing is sent to an address that is not allowed: nobody even has to listen there.
+    /// Nothing is sent to an IP address that is not allowed; the test needs no listener there.
     #[test]
     fn private_addresses_are_refused() {
         let runtime = tokio::runtime::Builder::new_current_thread()

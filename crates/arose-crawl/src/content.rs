@@ -1,18 +1,18 @@
-//! The duplicate-content checker: was this page fetched before, under another address?
+//! The duplicate-content checker: finds pages that were fetched before under another URL.
 //!
-//! *Question.* A quarter of what a crawl fetches is a copy of something it has: mirrors, sessions
-//! in addresses, the same text under two headings. Which, of what, and by which rule?
+//! *Question.* A quarter of the pages that a crawl fetches are duplicates: mirrors, session IDs in
+//! URLs, the same text under two headings. Which pages, of which other pages, and by which rule?
 //!
-//! *Idea.* In this order: equal bytes (digest of the payload), equal content (digest of the
-//! normalized text), nearly equal content (by a policy of `arose dedup`, its default or `content`
-//! at the level `same`, so that it has little left to drop from an archive).
-//! The last two are the online index ([`arose_dedup::index`]), which keeps a sketch of every page
-//! that is no duplicate and survives the process. The first page with a content is the original of
-//! all that follow; its URL, its digest and when it came are its name there. Short pages are never
-//! near duplicates.
+//! *Idea.* Three comparisons, in this order: same bytes (digest of the payload), same text (digest
+//! of the normalized text), near-duplicate text. The last one uses a policy of `arose dedup`,
+//! either its default or `content` at the level `same`. So `arose dedup` has little left to drop
+//! from an archive. The last two are lookups in the online index ([`arose_dedup::index`]), which
+//! keeps a sketch of every page that is not a duplicate and survives the process. The first page
+//! with a content is the original of all that follow. The index identifies it by its URL, its
+//! digest and the time of its response. Short pages are never near duplicates.
 //!
-//! *Cost.* A sketch takes some 5 ns a byte, a page some 465 bytes on the disk. *Error.* That of the
-//! policy, which `arose evaluate` measures.
+//! *Cost.* A sketch takes about 5 ns per byte, and a page about 465 bytes on the disk. *Error.*
+//! That of the policy, which `arose evaluate` measures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ use arose_dedup::index::{self, Committed, Index, Options, Seen, Settings, Sketch
 use crate::pages;
 use crate::settings::DuplicatePolicy;
 
-/// Makes sketches; its memory is used again from page to page.
+/// Computes sketches; reuses its memory from page to page.
 #[derive(Debug)]
 pub(crate) struct Sketcher {
     tokenizer: Tokenizer,
@@ -38,7 +38,7 @@ pub(crate) struct Sketcher {
 }
 
 impl Sketcher {
-    /// For the index of a crawl.
+    /// Makes one for the index of a crawl.
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             tokenizer: Tokenizer::default(),
@@ -47,7 +47,7 @@ impl Sketcher {
         }
     }
 
-    /// The sketch of a page of a host.
+    /// Returns the sketch of a page of a host.
     pub(crate) fn page(&mut self, page: &Page, host: &str) -> Sketch {
         self.tokens.clear();
         let mut start = 0;
@@ -64,20 +64,21 @@ impl Sketcher {
             .sketch_of_tokens(&self.tokens, digest, Some(host))
     }
 
-    /// What tells whether another version of the page sketched last differs in more than noise.
+    /// Returns the sketch that shows whether another version of the last sketched page differs in
+    /// more than noise.
     pub(crate) fn version(&self) -> pages::Sketch {
         pages::Sketch::of(Fingerprint384::of(&self.tokens.fingerprints))
     }
 
-    /// The sketch of something that is no text: only equal bytes make duplicates.
+    /// Returns the sketch of a response that is not text: only equal bytes make duplicates.
     pub(crate) fn bytes(&self, body: &[u8]) -> Sketch {
-        // Apart from all digests of texts.
+        // Distinct from all digests of texts.
         let digest = Digest(Digest::of_bytes(body).0 ^ 1);
         Sketch::of_digest(digest)
     }
 }
 
-/// A page that was there before.
+/// A page that was fetched before.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Original {
     /// Its URL.
@@ -86,16 +87,16 @@ pub(crate) struct Original {
     pub(crate) payload: String,
     /// When it was fetched, in seconds since 1970.
     pub(crate) date: i64,
-    /// The rule that makes the two duplicates.
+    /// The rule that matched.
     pub(crate) rule: &'static str,
-    /// How alike they are, 1 for equal content.
+    /// The similarity of the two pages, 1 for the same content.
     pub(crate) similarity: f64,
-    /// Under the policy `content`, the pages of the site that the verdict rests on.
+    /// With the policy `content`, the number of pages of the site that the decision is based on.
     pub(crate) site_pages: Option<u64>,
 }
 
-/// The settings of the index of a crawl with this policy: those by which a run with that policy
-/// decides.
+/// Returns the settings of the index of a crawl with this policy: those with which a run with that
+/// policy decides.
 pub(crate) fn settings_of(policy: DuplicatePolicy) -> Settings {
     let mut config = Config::default();
     config.policy.criterion = match policy {
@@ -105,7 +106,7 @@ pub(crate) fn settings_of(policy: DuplicatePolicy) -> Settings {
     Settings::agreeing_with(&config)
 }
 
-/// A page as others find it.
+/// A page as the index identifies it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Name<'a> {
     pub(crate) url: &'a str,
@@ -114,7 +115,7 @@ pub(crate) struct Name<'a> {
 }
 
 impl Name<'_> {
-    /// As the index keeps it.
+    /// Returns the name as stored in the index.
     fn key(&self) -> String {
         format!("{} {} {}", self.payload, self.date, self.url)
     }
@@ -129,21 +130,22 @@ impl Name<'_> {
     }
 }
 
-/// All pages that are no duplicates.
+/// All pages that are not duplicates.
 #[derive(Debug)]
 pub(crate) struct Contents {
     index: Index,
-    /// For pages that were judged and may not be in the archive yet: rows that are not above the
-    /// one they got, with how many pages have each. Held for a change of a number.
+    /// Claims for pages that were compared and may not be in the archive yet. Maps rows to numbers
+    /// of pages; the row of a claim is at most the row that its page gets. Locked only to change a
+    /// number.
     claims: Mutex<BTreeMap<u32, u32>>,
 }
 
-/// Until it is given back, the page it was taken for counts as not archived.
+/// While a page has a claim, it counts as not archived.
 pub(crate) type Claim = u32;
 
 impl Contents {
-    /// Opens the index in a folder, of which so much was on the disk, or makes an empty one with
-    /// these settings.
+    /// Opens the index in a directory, of which this much was on the disk, or creates an empty one
+    /// with these settings.
     pub(crate) fn open(
         folder: &Path,
         committed: Committed,
@@ -163,12 +165,13 @@ impl Contents {
         })
     }
 
-    /// What it keeps of a page, and what makes duplicates.
+    /// Returns the settings of sketches and of the policy.
     pub(crate) fn settings(&self) -> &Settings {
         self.index.settings()
     }
 
-    /// To be taken before a page is judged, and given back when its record is in the archive.
+    /// Takes a claim. Call this before a page is compared, and [`Self::give_back`] when its record
+    /// is in the archive.
     pub(crate) fn claim(&self) -> Result<Claim, index::Error> {
         let mut claims = self.claims();
         let row = self.index.next_row()?;
@@ -186,7 +189,7 @@ impl Contents {
         }
     }
 
-    /// The row below which all pages are in the archive.
+    /// Returns the row below which all pages are in the archive.
     pub(crate) fn archived_below(&self) -> Result<u32, index::Error> {
         let claims = self.claims();
         let next = self.index.next_row()?;
@@ -198,7 +201,7 @@ impl Contents {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The pages from a row on, as the index names them.
+    /// Returns the names that the index has for the pages from a row on.
     pub(crate) fn names_from(&self, row: u32) -> Result<Vec<String>, index::Error> {
         self.index.names_from(row)
     }
@@ -208,14 +211,14 @@ impl Contents {
         self.index.remove(key).map(|_| ())
     }
 
-    /// How much of the log is on the disk.
+    /// Returns how much of the log is on the disk.
     pub(crate) fn committed(&self) -> Result<Committed, index::Error> {
         self.index.committed()
     }
 
-    /// As [`Contents::judge`]. Of a near duplicate the payload is remembered too, by the sketch of
-    /// its bytes, so that a page with the very same payload duplicates that one and not what both
-    /// resemble.
+    /// As [`Contents::judge`]. Also stores the payload of a near duplicate, by the sketch of its
+    /// bytes. A page with exactly the same payload then duplicates that page and not the one that
+    /// both resemble.
     pub(crate) fn judge_payload(
         &self,
         name: Name<'_>,
@@ -235,10 +238,10 @@ impl Contents {
             .or(original))
     }
 
-    /// The page that this one duplicates; none if it is new, which it then is no more.
+    /// Returns the page that this one duplicates. If there is none, adds this page to the index.
     ///
-    /// After a crash a page may be fetched again that the index knows: it is no duplicate of
-    /// itself.
+    /// After a crash, a page that is already in the index may be fetched again. It does not
+    /// duplicate itself.
     pub(crate) fn judge(
         &self,
         name: Name<'_>,
@@ -264,7 +267,7 @@ impl Contents {
         Ok(original.filter(|_| !is_itself))
     }
 
-    /// Returns when all that is known is on the disk.
+    /// Returns when the whole index is on the disk.
     pub(crate) fn sync(&self) -> Result<(), index::Error> {
         self.index.commit()
     }
@@ -310,13 +313,13 @@ mod tests {
             (found.url.as_str(), found.date, found.rule),
             ("http://h/1", 7, "exact")
         );
-        // The same page once more, after a crash.
+        // The same page again, after a crash.
         assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
         let other = sketcher.page(&page("something else"), "h");
         assert_eq!(contents.judge(name("http://h/3"), &other).unwrap(), None);
     }
 
-    /// A page whose text was there before under other bytes, and the same bytes once more.
+    /// A page with the same text as another in other bytes, and then the same bytes again.
     #[test]
     fn payloads_of_duplicates_are_remembered() {
         let folder = tempfile::tempdir().unwrap();
@@ -337,7 +340,7 @@ mod tests {
         assert_eq!(judge("http://h/4", "sha1:A").as_deref(), Some("http://h/1"));
     }
 
-    /// Pages that are judged and not archived hold back what counts, in whatever order they are.
+    /// Pages that were compared and not archived hold back the archived row, in any order.
     #[test]
     fn claims_hold_back_what_counts_as_archived() {
         let folder = tempfile::tempdir().unwrap();
@@ -381,8 +384,9 @@ mod tests {
         assert!(!judge("http://h/3", b"two"));
     }
 
-    /// With the policy `content`, pages of one template are no duplicates once it is known, the
-    /// same text in another frame is one, and a page that is fetched again is one page of its site.
+    /// With the policy `content`, pages with the same template are not duplicates once the template
+    /// is known. The same text in another template is a duplicate. A page that is fetched again is
+    /// one page of its site.
     #[test]
     fn issue_24_content_at_the_level_same() {
         let folder = tempfile::tempdir().unwrap();
@@ -411,7 +415,7 @@ mod tests {
             assert_eq!(found.url, format!("http://shop0.example/{n}"));
             let n_before = (n + 20) as u64;
             assert_eq!((found.rule, found.site_pages), ("same", Some(n_before)));
-            // The same page once more.
+            // The same page again.
             let again = judge(1, n, 100 + n).unwrap();
             assert_eq!(again.site_pages, Some(n_before + 1));
             n_found += 1;

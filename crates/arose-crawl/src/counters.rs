@@ -1,15 +1,14 @@
-//! Statistics: how many of what.
+//! Crawl counters.
 //!
-//! Every URL that is met is counted once, so that `discovered = queued + known + rejected` holds at
-//! all times; see [`Counters::balance`]. The counters are part of the journal and go on where they
-//! were after a crash.
+//! Every URL met is counted once, so `discovered = queued + known + rejected` always holds; see
+//! [`Counters::balance`]. The counters are part of the journal and continue after a crash.
 
 use std::collections::BTreeMap;
 
 pub use crate::fetch::Failure;
 use crate::guard::{Counts, Reason};
 
-/// What is counted.
+/// A quantity that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
     /// URLs met, in seeds, links, redirects and sitemaps.
@@ -26,87 +25,87 @@ pub enum Counter {
     Bytes,
     /// Pages with text and a status of success.
     Pages,
-    /// Pages with the same content as another one.
+    /// Exact duplicates of other pages.
     ExactDuplicates,
-    /// Pages with nearly the same content as another one.
+    /// Near duplicates of other pages.
     NearDuplicates,
-    /// Answers that lead elsewhere.
+    /// Redirect responses.
     Redirects,
-    /// Answers of 4xx.
+    /// Responses with status 4xx.
     ClientErrors,
-    /// Answers of 5xx.
+    /// Responses with status 5xx.
     ServerErrors,
-    /// Answers that something cut short.
+    /// Truncated responses.
     Truncated,
-    /// Requests without an answer.
+    /// Requests without a response.
     Failures,
-    /// URLs given up for good without a response.
+    /// URLs given up permanently without a response.
     Lost,
     /// URLs that robots.txt disallows.
     Disallowed,
-    /// Times a site said that it is too busy.
+    /// Responses that say that a site is too busy.
     Busy,
-    /// robots.txt files asked for.
+    /// Requests for robots.txt files.
     RobotsFiles,
-    /// Hosts left for another time because of the delay they ask for.
+    /// Hosts deferred to a later run because of the delay they require.
     DeferredHosts,
-    /// Hosts left for another time because their robots.txt is not available.
+    /// Hosts deferred to a later run because their robots.txt is not available.
     UnreachableHosts,
-    /// Names that lead nowhere.
+    /// Failed DNS lookups.
     UnknownNames,
-    /// URLs put aside because their directory or query parameters gave nothing new.
+    /// URLs put aside because their path prefix or query parameters yielded nothing new.
     Stale,
-    /// Seeds that are no URLs.
+    /// Seeds that are not URLs.
     BadSeeds,
-    /// URLs queued by an earlier run that the settings of a later one do not allow.
+    /// URLs queued by an earlier run that the settings of a later run do not allow.
     Withdrawn,
     /// Duplicates whose links were not followed.
     UnfollowedDuplicates,
     /// Pages whose weight is below 0.5.
     LowQuality,
-    /// Of these: 0.2 at most.
+    /// Of these: with a weight of at most 0.2.
     SpamLike,
     /// Pages that a rule of the settings rejects for their quality.
     QualityRejected,
-    /// Sites that fell to one request per day for the quality of their pages.
+    /// Sites reduced to one request per day because of the quality of their pages.
     BadSites,
     /// Visits of pages that were fetched before.
     Revisits,
-    /// Of these: the content is another one.
+    /// Of these: the content has changed.
     Changed,
     /// Of these: the server said that nothing has changed.
     NotModified,
-    /// Pages that are gone: nothing was there three times.
+    /// Pages that are gone: three visits found nothing there.
     GonePages,
-    /// Pages fetched before that robots.txt or the settings do not allow any more.
+    /// Pages fetched before that robots.txt or the settings no longer allow.
     ForbiddenPages,
-    /// Hosts that said of changed pages that nothing has changed.
+    /// Hosts that reported changed pages as unchanged.
     UntrustedHosts,
-    /// Announcements of changes, by sitemaps and feeds.
+    /// Changes announced by sitemaps and feeds.
     Signals,
-    /// Announcements whose dates cannot be true.
+    /// Announcements with impossible dates.
     ImplausibleSignals,
-    /// Pages that have a score, where the crawl has a topic.
+    /// Pages with a score, if the crawl has a topic.
     Scored,
     /// Of these: with a score of at least 0.5.
     OnTopic,
-    /// Pages that have none because their scorer failed.
+    /// Pages without a score because their scorer failed.
     Unscored,
-    /// Pages whose links did not wait for the score.
+    /// Pages whose links were queued before the score was known.
     LateScores,
-    /// Answers of a scorer that are not scores.
+    /// Responses of a scorer that are not scores.
     BadScores,
-    /// Times a scorer ended, took too long, or answered out of order.
+    /// Times that a scorer ended, took too long, or responded out of order.
     ScorerFailures,
     /// Pages whose links are not followed because they do not fit the topic.
     OffTopic,
-    /// URLs deferred because a rule says that another one has their page.
+    /// URLs deferred because a rule says that another URL has the same page.
     DeferredUrls,
-    /// Of these: queued again, because the rule was wrong or somebody wants them.
+    /// Of these: queued again, because the rule was wrong or the URL is wanted.
     RecalledUrls,
-    /// URLs asked for to learn rules.
+    /// URLs fetched to learn rules.
     Probes,
-    /// URLs that a rule covers and that are fetched all the same, to check the rule.
+    /// URLs covered by a rule that are fetched all the same, to check the rule.
     Audits,
 }
 
@@ -163,7 +162,7 @@ impl Counter {
         Self::Audits,
     ];
 
-    /// A name for machines.
+    /// Returns its machine-readable name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -219,10 +218,10 @@ impl Counter {
     }
 }
 
-/// Reasons for rejection beyond those of the guard.
+/// Reasons for rejection other than those of the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The site has as many hosts as it may.
+    /// The site has the maximum number of hosts.
     TooManyHosts,
     /// Another crawler owns the host.
     NotOurs,
@@ -234,7 +233,7 @@ impl Refusal {
     /// All of them, in order.
     pub const ALL: [Self; 3] = [Self::TooManyHosts, Self::NotOurs, Self::Redirects];
 
-    /// A code for machines.
+    /// Returns its machine-readable code.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -255,9 +254,9 @@ const N_VALUES: usize = N_COUNTERS + N_REASONS + N_REFUSALS + Failure::ALL.len()
 pub struct Counters {
     values: [u64; N_VALUES],
     statuses: BTreeMap<u16, u64>,
-    /// Pages that a rule of the settings rejects, by rule.
+    /// Numbers of pages rejected by rules of the settings, by rule.
     quality: BTreeMap<String, u64>,
-    /// Counters of a journal that this version does not know.
+    /// Counters in a journal that this version does not have.
     others: BTreeMap<String, u64>,
 }
 
@@ -273,7 +272,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// The value of a counter.
+    /// Returns the value of a counter.
     #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
         self.values[counter as usize]
@@ -283,13 +282,13 @@ impl Counters {
         self.values[counter as usize] += n;
     }
 
-    /// How many URLs the guard rejected for a reason.
+    /// Returns the number of URLs that the guard rejected for a reason.
     #[must_use]
     pub fn rejected(&self, reason: Reason) -> u64 {
         self.values[N_COUNTERS + reason as usize]
     }
 
-    /// How many URLs were rejected for another reason.
+    /// Returns the number of URLs rejected for another reason.
     #[must_use]
     pub fn refused(&self, refusal: Refusal) -> u64 {
         self.values[N_COUNTERS + N_REASONS + refusal as usize]
@@ -300,7 +299,7 @@ impl Counters {
         self.add(Counter::Rejected, 1);
     }
 
-    /// How many requests failed in this way.
+    /// Returns the number of requests that failed in this way.
     #[must_use]
     pub fn failed(&self, failure: Failure) -> u64 {
         self.values[N_COUNTERS + N_REASONS + N_REFUSALS + failure as usize]
@@ -311,12 +310,12 @@ impl Counters {
         self.add(Counter::Failures, 1);
     }
 
-    /// Answers by status, those for robots.txt included.
+    /// Returns the numbers of responses by status, including those for robots.txt.
     pub fn statuses(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.statuses.iter().map(|(&status, &n)| (status, n))
     }
 
-    /// Pages that rules of the settings reject for their quality, by rule.
+    /// Returns the numbers of pages that rules of the settings reject for their quality, by rule.
     pub fn quality_rejections(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
         self.quality.iter().map(|(rule, &n)| (rule.as_str(), n))
     }
@@ -330,7 +329,8 @@ impl Counters {
         *self.statuses.entry(status).or_default() += 1;
     }
 
-    /// Why URLs were rejected, with how many; the guard's reasons first.
+    /// Returns the reasons why URLs were rejected, with their numbers; the guard's reasons come
+    /// first.
     pub fn rejections(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let reasons = Reason::ALL.into_iter();
         let reasons = reasons.map(|reason| (reason.as_str(), self.rejected(reason)));
@@ -338,13 +338,13 @@ impl Counters {
         reasons.chain(refusals.map(|refusal| (refusal.as_str(), self.refused(refusal))))
     }
 
-    /// How requests failed, with how many.
+    /// Returns the kinds of failures of requests, with their numbers.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let failures = Failure::ALL.into_iter();
         failures.map(|failure| (failure.as_str(), self.failed(failure)))
     }
 
-    /// Adds what the guard said about links. Those it approved are counted when it is known
+    /// Adds the decisions of the guard on links. Approved links are counted when it is known
     /// whether they are new.
     pub(crate) fn judge(&mut self, counts: &Counts) {
         self.add(Counter::Discovered, counts.total());
@@ -354,8 +354,8 @@ impl Counters {
         }
     }
 
-    /// URLs discovered minus those that became something: zero, except for URLs on their way. Below
-    /// zero, some were counted twice.
+    /// Returns the URLs discovered minus those queued, known or rejected. This is zero, except for
+    /// URLs still being processed. If it is negative, some URLs were counted twice.
     #[must_use]
     pub fn balance(&self) -> i64 {
         let parts = [Counter::Queued, Counter::Known, Counter::Rejected];
@@ -363,7 +363,7 @@ impl Counters {
         self.get(Counter::Discovered).wrapping_sub(sum) as i64
     }
 
-    /// Lines of a name, a space and a number, for all that are not zero.
+    /// Returns one line per nonzero counter, with its name, a space and its value.
     pub(crate) fn to_text(&self) -> String {
         let values = names().zip(self.values);
         let statuses = self.statuses();
@@ -379,8 +379,8 @@ impl Counters {
         text
     }
 
-    /// Reads counters back, by name. Those that only another version knows are kept for it; nothing
-    /// if a line is none.
+    /// Reads counters by name. Counters that only another version has are preserved. Returns `None`
+    /// if a line is malformed.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let mut counters = Self::default();
         for line in text.lines() {
@@ -405,7 +405,7 @@ impl Counters {
 const STATUS: &str = "status.";
 const QUALITY: &str = "quality.";
 
-/// The names of all values, in order, as the journal has them.
+/// Returns the names of all values, in order, as written to the journal.
 fn names() -> impl Iterator<Item = String> {
     let counters = Counter::ALL.into_iter();
     let counters = counters.map(|counter| counter.as_str().to_owned());
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(names.len(), Counter::ALL.len());
     }
 
-    /// URLs that are counted twice show as well as URLs that are not counted.
+    /// Both URLs counted twice and URLs not counted show up.
     #[test]
     fn the_balance_has_a_sign() {
         let mut counters = Counters::default();
@@ -471,8 +471,8 @@ mod tests {
         assert_eq!(Counters::from_text("pages x"), None);
     }
 
-    /// A counter that is new here does not shift the others, and one that is new elsewhere is not
-    /// lost.
+    /// A counter that is new in this version does not shift the others, and one from a newer
+    /// version is not lost.
     #[test]
     fn counters_are_found_by_name() {
         let text = "requests 5\nfailed.timeout 2\nfuture 9\nstatus.200 4\npages 3\n";

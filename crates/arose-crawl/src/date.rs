@@ -1,7 +1,8 @@
-//! Dates that servers write, in any of the three forms of RFC 9110.
+//! Parses dates in HTTP headers, in any of the three forms of RFC 9110.
 
-/// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or
-/// `Sun Nov  6 08:49:37 1994`. Years beyond 9999 count as 9999, dates before 1970 as 1970.
+/// Returns the seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`,
+/// `Sunday, 06-Nov-94 08:49:37 GMT` or `Sun Nov  6 08:49:37 1994`. Years after 9999 count as 9999,
+/// and dates before 1970 as 1970.
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let words = text.split([' ', '\t', ',', '-']);
     let mut date = Date::default();
@@ -14,7 +15,7 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     Some(u64::try_from(seconds).unwrap_or(0))
 }
 
-/// What the words of a date said so far.
+/// The parts of a date found so far.
 #[derive(Default)]
 struct Date<'t> {
     year: Option<u64>,
@@ -41,7 +42,7 @@ impl<'t> Date<'t> {
     }
 }
 
-/// The year of two or more digits; RFC 850 dates leave the century out.
+/// Returns the year, which has two or more digits; RFC 850 dates omit the century.
 fn full_year(word: &str, number: u64) -> u64 {
     match (word.len(), number) {
         (..=2, 70..) => number + 1900,

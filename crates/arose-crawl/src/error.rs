@@ -62,7 +62,7 @@ pub enum Error {
     #[error("a thread that reads pages has failed; the crawl can be resumed")]
     Worker,
     /// So much has happened in a crawl that places of further URLs cannot be told apart.
-    #[error("`{}` has written 2 TB of events, as many as one crawl can have; start another one with other seeds", path.display())]
+    #[error("`{}` has written 1 TB of events, as many as one crawl can have; start another one with other seeds", path.display())]
     Full {
         /// The folder of the crawl.
         path: PathBuf,

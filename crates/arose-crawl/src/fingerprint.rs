@@ -1,18 +1,18 @@
-//! Fingerprints of URLs: sixteen bytes that stand for an address.
+//! Fingerprints of URLs: 16 bytes that stand for a URL.
 //!
-//! *Question.* A billion URLs of 80 bytes are 75 GiB. How to remember them in fewer bytes, and so
-//! that the URLs of one host lie together?
+//! *Question.* A billion URLs of 80 bytes are 75 GiB. How can they be stored in fewer bytes, with
+//! the URLs of one host next to each other?
 //!
 //! *Idea.* Hash the URL in two halves: 64 bits for `scheme://host[:port]`, 64 bits for path and
-//! query (Balke & Pinto 2017). Sorted by the whole, the pages of one host are one range of keys,
-//! and the links of a page, which mostly stay on their host, touch a few neighbouring blocks. The
-//! hash is XXH3, whose output is frozen, so fingerprints may be stored.
+//! query (Balke & Pinto 2017). In sorted order, the pages of one host are one range of keys. The
+//! links of a page, which mostly stay on their host, touch a few neighbouring blocks. The hash is
+//! XXH3, whose output is frozen, so fingerprints may be stored.
 //!
-//! *Cost.* 16 bytes, about 20 ns. *Error.* Among `n` URLs of one host two share a fingerprint with
-//! probability about `n^2 / 2^65`: 2.7e-6 for ten million. Where that is too much, keep the strings
-//! ([`crate::seen`] can). *Not for* comparing URLs that were normalised by different rules.
+//! *Cost.* 16 bytes, about 20 ns. *Error.* Among `n` URLs of one host, two share a fingerprint with
+//! probability about `n^2 / 2^65`: 2.7e-6 for ten million. If that is too much, keep the strings
+//! ([`crate::seen`] can). *Not for* comparing URLs that were normalized by different rules.
 //!
-//! The lecture's own form, two MD5 sums of 128 bits, is [`Md5Halves`].
+//! [`Md5Halves`] is the form of the lecture: two MD5 digests of 128 bits.
 
 use arose::digest::digest64;
 use md5::{Digest as _, Md5};
@@ -29,7 +29,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of a URL.
+    /// Returns the fingerprint of a URL.
     #[must_use]
     pub fn of(url: &NormalUrl) -> Self {
         Self {
@@ -38,21 +38,21 @@ impl Fingerprint {
         }
     }
 
-    /// Both hashes in one number, in the order of fingerprints.
+    /// Returns both hashes in one number, which sorts like fingerprints.
     #[must_use]
     pub(crate) fn key(self) -> u128 {
         u128::from(self.host) << 64 | u128::from(self.rest)
     }
 }
 
-/// As 32 hexadecimal digits.
+/// Writes 32 hexadecimal digits.
 impl std::fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:032x}", self.key())
     }
 }
 
-/// The two MD5 sums of a URL, for those who exchange fingerprints with programs that use them.
+/// The two MD5 digests of a URL, for exchanging fingerprints with programs that use them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Md5Halves {
     /// Of `scheme://host[:port]`.
@@ -62,7 +62,7 @@ pub struct Md5Halves {
 }
 
 impl Md5Halves {
-    /// The sums of a URL.
+    /// Returns the digests of a URL.
     #[must_use]
     pub fn of(url: &NormalUrl) -> Self {
         let [host, rest] = [url.origin(), url.rest()].map(|part| Md5::digest(part).into());
@@ -70,7 +70,7 @@ impl Md5Halves {
     }
 }
 
-/// As 64 hexadecimal digits.
+/// Writes 64 hexadecimal digits.
 impl std::fmt::Display for Md5Halves {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.host
@@ -89,7 +89,7 @@ mod tests {
         Normalizer::default().normalize(text, None).unwrap()
     }
 
-    /// The example of the lecture, without the newline that slipped into its sums.
+    /// The example of the lecture, without the newline that its digests include by mistake.
     #[test]
     fn md5_of_new_south_wales() {
         let halves = Md5Halves::of(&url("http://en.wikipedia.org/wiki/New_South_Wales"));

@@ -1,22 +1,23 @@
-//! Focus: what waits is ordered by how well it is likely to fit a topic.
+//! Focused crawls: queued URLs are ordered by how well they are likely to fit a topic.
 //!
-//! A scorer judges pages that were fetched, a link model predicts the scores of those that wait
-//! ([`arose::focus`]). Here both meet the frontier: each URL that waits has a record of the links
-//! to it, its *priority* is the predicted score times the fourth root of its mass, and the queues
-//! are ordered by priority instead of mass. Predictions change with every page, so the one of a URL
-//! is made again when a link to it is found, and when its turn comes: if it has fallen, the URL
-//! goes back into its queue.
+//! A scorer judges fetched pages, and a link model predicts the scores of queued ones
+//! ([`arose::focus`]). This module connects both to the frontier. Each queued URL has a record of
+//! the links to it. Its *priority* is the predicted score times the fourth root of its mass, and
+//! the queues are ordered by priority instead of mass. Predictions change with every page, so that
+//! of a URL is computed again when a link to it is found, and when its turn comes. If its priority
+//! has fallen, the URL goes back into its queue.
 //!
-//! One turn in twenty explores: it goes to the URL with the largest mass, whatever its score, so
-//! that the model learns from what it would not have chosen, and topics are reached through pages
+//! One turn in twenty explores: it goes to the URL with the largest mass, whatever its score. So
+//! the model learns from pages that it would not have chosen, and topics are reached through pages
 //! off them.
 //!
-//! Crawls use it where the settings name a scorer (`crawl/focused.rs`), and rehearsals play such
-//! crawls over known graphs ([`crate::rehearsal::Focused`]). `judge.rs` has the scorers that
-//! settings can name, `program.rs` the one that is a process, `files.rs` what survives a crash.
+//! Crawls use it if the settings have a scorer (`crawl/focused.rs`), and rehearsals play such
+//! crawls over known graphs ([`crate::rehearsal::Focused`]). `judge.rs` has the scorers of the
+//! settings, `program.rs` the scorer that is a process, and `files.rs` the state that survives a
+//! crash.
 //!
-//! Memory: about 200 bytes per URL that waits, for at most `MAX_WAITING` of them; further ones
-//! keep the priority that they were found with.
+//! Memory: about 200 bytes per queued URL, for at most `MAX_WAITING` of them. Further URLs keep the
+//! priority that they were found with.
 
 mod files;
 mod judge;
@@ -34,38 +35,38 @@ use serde::{Deserialize, Serialize};
 
 use arose::focus::{Link, LinkModel, LinkWords, Score, Words};
 
-/// URLs whose links are remembered.
+/// Maximum number of URLs whose links are remembered.
 pub(crate) const MAX_WAITING: usize = 2_000_000;
 
-/// The priority of a URL with a score and a mass of 1. Queues tell priorities from 1/8 to 2,048
-/// apart.
+/// The priority of a URL with a score and a mass of 1. Queues distinguish priorities from 1/8 to
+/// 2,048.
 const SCALE: f32 = 256.0;
 
-/// The priority of what goes before all others.
+/// The priority of URLs that go before all others.
 pub(crate) const FIRST: f32 = 2000.0;
 
-/// URLs in a row that are queued again because their predictions have fallen.
+/// Maximum number of consecutive URLs that are queued again because their predictions have fallen.
 const MAX_FALLEN: u32 = 200;
 
-/// How much of its priority a URL may have lost since it was queued and is fetched all the same.
+/// The share of its priority that a URL may have lost since it was queued without going back.
 const TOLERANCE: f32 = 0.02;
 
-/// Fetches of one point of the harvest curve, and points that are kept.
+/// Number of pages per point of the harvest curve, and maximum number of points.
 const PER_POINT: u64 = 1000;
 const MAX_POINTS: usize = 10_000;
 
-/// What is known of a URL that waits.
+/// The record of a queued URL.
 #[derive(Debug, Clone)]
 struct Waiting {
     link: Link,
     mass: f32,
-    /// Whether it keeps its priority, whatever is predicted.
+    /// Whether it keeps its priority, whatever the prediction.
     stays: bool,
-    /// Where it is in the file.
+    /// Its position in the file.
     slot: u32,
 }
 
-/// The slots of a file that URLs have.
+/// The slots of a file, one per URL.
 #[derive(Debug, Default)]
 struct Slots {
     n: u32,
@@ -83,7 +84,7 @@ impl Slots {
     }
 }
 
-/// How many pages fit the topic.
+/// Numbers of pages that fit the topic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Harvest {
@@ -113,8 +114,8 @@ impl Harvest {
         }
     }
 
-    /// Goes on at these totals, which may be ahead of what was kept: points in between have their
-    /// mean.
+    /// Continues with these totals, which may be ahead of the saved ones. Points in between get
+    /// their mean.
     fn catch_up(&mut self, n_pages: u64, n_fitting: u64) {
         let n_missing = n_pages.saturating_sub(self.n_pages);
         let n_fitting_missing = n_fitting.saturating_sub(self.n_fitting);
@@ -136,7 +137,7 @@ impl Harvest {
         (self.n_pages, self.n_fitting) = (n_pages, n_fitting);
     }
 
-    /// The share of pages that fit.
+    /// Returns the share of pages that fit.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.n_fitting as f64 / self.n_pages.max(1) as f64
@@ -145,20 +146,20 @@ impl Harvest {
 
 /// The state of a focused crawl.
 pub struct Focus {
-    /// None where pages are judged elsewhere.
+    /// `None` if pages are judged elsewhere.
     scorer: Option<Box<dyn Score + Send>>,
     model: LinkModel,
     waiting: HashMap<u128, Waiting>,
-    /// URLs by the mass that they had when it was noted.
+    /// URLs with the mass that they had when they were added.
     massive: BinaryHeap<(u32, u128)>,
     /// Turns between two that explore; 0 for none.
     explore_every: u32,
     n_turns: u32,
     n_fallen: u32,
-    /// None where nothing is written down.
+    /// `None` if nothing is written to disk.
     slots: Option<Slots>,
     topic: String,
-    /// What was scored.
+    /// The scores so far.
     pub harvest: Harvest,
 }
 
@@ -172,7 +173,7 @@ impl std::fmt::Debug for Focus {
 }
 
 impl Focus {
-    /// Begins with a scorer, and a share of turns that explore.
+    /// Creates a focus with a scorer and the share of turns that explore.
     #[must_use]
     pub fn new(scorer: Box<dyn Score + Send>, explore: f64) -> Self {
         Self {
@@ -199,8 +200,8 @@ impl Focus {
         }
     }
 
-    /// Opens the focus of a crawl, which goes on where it was. So many pages were scored, and so
-    /// many of them fit.
+    /// Opens the focus of a crawl, which resumes. The two numbers are those of scored and of
+    /// fitting pages.
     pub(crate) fn open(
         folder: &Path,
         settings: &crate::settings::Focus,
@@ -237,7 +238,7 @@ impl Focus {
         Ok((focus, files))
     }
 
-    /// What changed since this was asked last, with the state if that is wanted.
+    /// Returns the changes since the last call, with the state if `with_state` is set.
     pub(crate) fn take_changes(&mut self, judge: &Judge, with_state: bool) -> Changes {
         let waiting = &self.waiting;
         let changed = self
@@ -262,7 +263,7 @@ impl Focus {
         Changes { slots, state }
     }
 
-    /// The words of a link.
+    /// Returns the words of a link.
     pub(crate) fn words(&self, anchor: &str, url: &str, tag_path: &str) -> LinkWords {
         match &self.scorer {
             Some(scorer) => LinkWords::new(anchor, url, tag_path, &**scorer),
@@ -270,8 +271,8 @@ impl Focus {
         }
     }
 
-    /// Takes down a link to a URL that waits, from a page with a score, which brings so much mass;
-    /// returns the priority of the URL.
+    /// Records a link to a queued URL, with the score of its page and the mass that it brings.
+    /// Returns the priority of the URL.
     pub(crate) fn found(&mut self, key: u128, score: f32, words: &LinkWords, mass: f32) -> f32 {
         let mut link = Link::default();
         if !self.waiting.contains_key(&key) && self.waiting.len() >= MAX_WAITING {
@@ -283,7 +284,7 @@ impl Focus {
         self.give(key, mass).unwrap_or(0.0)
     }
 
-    /// Takes down a seed, or a list of pages.
+    /// Records a seed, or a list of pages.
     pub(crate) fn seed(&mut self, key: u128) -> f32 {
         if self.waiting.len() < MAX_WAITING {
             let waiting = self.admit(key);
@@ -293,8 +294,7 @@ impl Focus {
         FIRST
     }
 
-    /// Takes down that a URL that waited leads to another one, which was not known; returns the
-    /// priority of that one.
+    /// Records that a queued URL redirects to a new one. Returns the priority of the new one.
     pub(crate) fn moved(&mut self, from: u128, to: u128, mass: f32) -> f32 {
         let link = self.waiting.get(&from).map(|waiting| waiting.link.clone());
         let link = link.unwrap_or_default();
@@ -305,7 +305,7 @@ impl Focus {
         self.give(to, mass).unwrap_or(0.0)
     }
 
-    /// Takes down a further link to a URL, if that waits.
+    /// Records another link to a URL, if it is queued.
     pub(crate) fn met(&mut self, key: u128, score: f32, words: &LinkWords) {
         if let Some(waiting) = self.waiting.get_mut(&key) {
             waiting.link.add(score, words);
@@ -313,7 +313,7 @@ impl Focus {
         }
     }
 
-    /// Gives mass to a URL, if that waits; returns its priority then.
+    /// Adds mass to a URL, if it is queued; returns its new priority.
     pub(crate) fn give(&mut self, key: u128, mass: f32) -> Option<f32> {
         let waiting = self.waiting.get_mut(&key)?;
         let before = waiting.mass;
@@ -329,7 +329,8 @@ impl Focus {
         })
     }
 
-    /// Corrects the score of a page that links to a URL, if that waits; returns its priority then.
+    /// Corrects the score of a page that links to a URL, if that is queued; returns its new
+    /// priority.
     pub(crate) fn correct(&mut self, key: u128, from: f32, to: f32) -> Option<f32> {
         self.waiting.get_mut(&key)?.link.correct(from, to);
         self.give(key, 0.0)
@@ -349,14 +350,14 @@ impl Focus {
         })
     }
 
-    /// The priority that a URL has by now, if that is notably less than it was queued with.
+    /// Returns the current priority of a URL, if it is notably lower than when it was queued.
     pub(crate) fn fallen(&self, key: u128, queued: f32) -> Option<f32> {
         let waiting = self.waiting.get(&key)?;
         let now = priority(self.model.score(&waiting.link), waiting.mass);
         (!waiting.stays && now < queued * (1.0 - TOLERANCE)).then_some(now)
     }
 
-    /// As [`Self::fallen`], for so many URLs between two that are fetched.
+    /// As [`Self::fallen`], for at most [`MAX_FALLEN`] URLs between two that are fetched.
     pub(crate) fn sinks(&mut self, key: u128, queued: f32) -> Option<f32> {
         let fallen = self
             .fallen(key, queued)
@@ -369,7 +370,7 @@ impl Focus {
         fallen
     }
 
-    /// Counts a turn; the URL to explore if it is time to.
+    /// Counts a turn; returns the URL to explore if this turn explores.
     pub(crate) fn explore(&mut self) -> Option<u128> {
         match self.is_to_explore() {
             true => self.explore_next(),
@@ -377,20 +378,20 @@ impl Focus {
         }
     }
 
-    /// Counts a turn; whether it is time to explore.
+    /// Counts a turn; returns whether this turn explores.
     pub(crate) fn is_to_explore(&mut self) -> bool {
         self.n_turns = self.n_turns.wrapping_add(1);
         self.explore_every > 0 && self.n_turns.is_multiple_of(self.explore_every)
     }
 
-    /// The URL to explore.
+    /// Returns the URL to explore.
     pub(crate) fn explore_next(&mut self) -> Option<u128> {
         loop {
             let (mass, key) = self.massive.pop()?;
             let Some(waiting) = self.waiting.get_mut(&key) else {
                 continue;
             };
-            // It has become more since: its place in the order is another.
+            // Its mass has grown since, so its position in the heap is out of date.
             if waiting.mass > 1.1 * f32::from_bits(mass) {
                 self.massive.push((waiting.mass.to_bits(), key));
                 continue;
@@ -400,8 +401,7 @@ impl Focus {
         }
     }
 
-    /// Scores a page that was fetched, and learns from it; returns its score and the one that was
-    /// predicted.
+    /// Scores a fetched page and learns from it; returns its score and the predicted one.
     pub(crate) fn fetched(&mut self, key: u128, page: &Words) -> (f32, Option<f32>) {
         let score = self
             .scorer
@@ -415,7 +415,7 @@ impl Focus {
         (score, self.learn(key, page, score))
     }
 
-    /// Learns what score a page had; returns the one that was predicted.
+    /// Learns the score of a page; returns the predicted one.
     pub(crate) fn learn(&mut self, key: u128, page: &Words, score: f32) -> Option<f32> {
         let link = self.forget(key).filter(|link| link.n_parents() > 0);
         let predicted = link.map(|link| self.learn_link(&link, score));
@@ -424,20 +424,20 @@ impl Focus {
         predicted
     }
 
-    /// Learns what score a page had that a link leads to; returns the one that was predicted.
+    /// Learns the score of the page that a link leads to; returns the predicted one.
     pub(crate) fn learn_link(&mut self, link: &Link, score: f32) -> f32 {
         let predicted = self.model.score(link);
         self.model.learn(link, score);
         predicted
     }
 
-    /// Learns from the text of a page whose link was taken out before.
+    /// Learns from the text of a page whose link was removed before.
     pub(crate) fn read(&mut self, page: &Words, score: f32) {
         self.model.read(page, score);
         self.harvest.add(score);
     }
 
-    /// Takes a URL out that waits no more; returns what was known of it.
+    /// Removes a URL that is no longer queued; returns its record.
     pub(crate) fn forget(&mut self, key: u128) -> Option<Link> {
         let waiting = self.waiting.remove(&key)?;
         note(&mut self.slots, waiting.slot, None);
@@ -447,24 +447,24 @@ impl Focus {
         Some(waiting.link)
     }
 
-    /// The mass of a URL that waits.
+    /// Returns the mass of a queued URL.
     pub(crate) fn mass(&self, key: u128) -> Option<f32> {
         Some(self.waiting.get(&key)?.mass)
     }
 
-    /// How much a word of links speaks for a page, as far as was learned.
+    /// Returns the learned weight of a word of links.
     pub(crate) fn weight_of(&self, word: u64) -> f32 {
         self.model.weight_of(word)
     }
 }
 
-/// The mass that a URL is likely to have by its priority, if nothing else is known.
+/// Estimates the mass of a URL from its priority, if nothing else is known.
 pub(crate) fn likely_mass(priority: f32) -> f32 {
     let mass = (priority / (SCALE * 0.5)).powi(4);
     mass.clamp(BASE, SEED)
 }
 
-/// Takes down that a slot has changed.
+/// Records that a slot has changed.
 fn note(slots: &mut Option<Slots>, slot: u32, key: Option<u128>) {
     if let Some(slots) = slots {
         slots.changed.insert(slot, key);
@@ -488,8 +488,8 @@ mod tests {
         }
     }
 
-    /// What is known of URLs that wait, and what was learned, is there after a restart; slots of
-    /// URLs that were fetched are used again, and a damaged slot or state is left out.
+    /// The records of queued URLs and the learned model survive a restart. Slots of fetched URLs
+    /// are reused, and a damaged slot or state is left out.
     #[test]
     fn issue_27_a_focus_survives() {
         let folder = tempfile::tempdir().unwrap();
@@ -523,7 +523,7 @@ mod tests {
         bytes[5 * 128 + 20] ^= 1;
         std::fs::write(&links, &bytes[..bytes.len() - 7]).unwrap();
         assert_eq!(reopen().waiting.len(), 46);
-        // Another topic has learned nothing.
+        // Another topic starts with nothing learned.
         let other = Settings {
             keywords: vec!["market".to_owned()],
             ..settings()

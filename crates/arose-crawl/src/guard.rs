@@ -1,26 +1,29 @@
-//! The URI approval guard: may this URL be crawled at all?
+//! The URL approval guard: decides whether a URL may be crawled at all.
 //!
-//! *Question.* Links lead everywhere: out of the part of the web one wants, to schemes one cannot
-//! fetch, and into traps, where a server makes up new links for ever. Which are worth a request?
+//! *Question.* Links lead everywhere: out of the wanted part of the web, to schemes that cannot be
+//! fetched, and into traps, where a server generates new links without end. Which are worth a
+//! request?
 //!
-//! *Idea.* A list of checks on the URL alone, cheap ones first. The first that fails is the reason,
-//! so every rejected URL has exactly one, and [`Counts`] add up to what was asked. The scope comes
-//! from the user: hosts, domains with all below them, regular expressions. The limits defend
-//! against traps: a path of more than 20 segments, a segment that occurs more than three times, one
-//! to three segments that repeat more than three times in a row, more than 100 parameters. They are
-//! rare on honest sites, and what makes URLs without end must hit one of them or the budget of its
-//! site, which is kept where the pages are counted.
+//! *Idea.* A list of checks on the URL alone, cheap ones first. The first check that fails is the
+//! reason, so every rejected URL has exactly one, and [`Counts`] add up to the number of URLs. The
+//! scope comes from the user: hosts, domains with all below them, regular expressions. The limits
+//! defend against traps: a path of more than 20 segments, a segment that occurs more than three
+//! times, one to three segments that repeat more than three times in a row, more than 100
+//! parameters. These are rare on honest sites. A server that generates URLs without end must hit
+//! one of them or the budget of its site, which is enforced where pages are counted.
 //!
-//! *Cost.* Linear in the URL (`n log n` in its at most 20 segments), below a microsecond without
-//! regular expressions; those are linear too. *Not for* addresses: whether a name leads to a
-//! private network is only known when it is resolved, and is checked where the connection is made.
+//! *Cost.* Linear in the URL (`n log n` in its at most 20 segments), less than a microsecond
+//! without regular expressions, which are linear too. *Not for* IP addresses: whether a host leads
+//! to a private network is known only after the DNS lookup, and is checked where the connection is
+//! made.
 //!
 //! ```
 //! use arose_crawl::guard::{Candidate, Config, Guard, Reason};
 //! use arose_crawl::url::Normalizer;
 //!
-//! let guard = Guard::new(Config { domains: vec!["example.org".to_owned()], ..Config::default()
-//! })?; let approve = |text| {
+//! let domains = vec!["example.org".to_owned()];
+//! let guard = Guard::new(Config { domains, ..Config::default() })?;
+//! let approve = |text| {
 //!     let url = Normalizer::default().normalize(text, None)?;
 //!     guard.approve(&Candidate { url: &url, link_depth: 0, robots: None })
 //! };
@@ -39,34 +42,33 @@ use crate::robots::Robots;
 use crate::scope::Roots;
 use crate::url::{Invalid, NormalUrl};
 
-/// What to approve.
+/// Settings of the guard.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The longest URL, in bytes.
+    /// Maximum length of a URL in bytes.
     pub max_length: usize,
-    /// The longest way from a seed, in links; a seed has 0.
+    /// Maximum number of links from a seed; a seed has 0.
     pub max_link_depth: u32,
-    /// The most segments in a path.
+    /// Maximum number of segments in a path.
     pub max_path_depth: usize,
-    /// How often a segment may occur in a path, and how often one to three of them may follow each
-    /// other.
+    /// Maximum occurrences of a path segment, and maximum consecutive repetitions of one to three
+    /// segments.
     pub max_repeats: usize,
-    /// The most parameters in a query.
+    /// Maximum number of parameters in a query.
     pub max_parameters: usize,
-    /// Hosts to crawl. With no hosts and no domains, all are.
+    /// Hosts to crawl. If there are neither hosts nor domains, all hosts are crawled.
     pub hosts: Vec<String>,
     /// Domains to crawl, with all hosts below them.
     pub domains: Vec<String>,
-    /// Domains not to crawl, nor anything below them, whatever the lists above say.
+    /// Domains not to crawl, with everything below them, whatever the lists above say.
     pub blocked: Vec<String>,
-    /// Regular expressions; if there are any, one must match somewhere in the URL.
+    /// Regular expressions. If there are any, at least one must match somewhere in the URL.
     pub include: Vec<String>,
     /// Regular expressions none of which may match.
     pub exclude: Vec<String>,
-    /// Where no hosts and no domains are listed: what seeds and URLs in scope have in common.
+    /// If neither hosts nor domains are listed: what URLs in scope must have in common with a seed.
     pub roots: Option<Roots>,
-    /// Directories of local files, as paths of URLs; other files are out of scope, whatever else
-    /// is in it.
+    /// Directories of local files, as URL paths. Other files are always out of scope.
     pub files: Vec<String>,
 }
 
@@ -89,21 +91,21 @@ impl Default for Config {
     }
 }
 
-/// A regular expression of a [`Config`] that is none.
+/// An invalid regular expression of a [`Config`].
 #[derive(Debug, thiserror::Error)]
 #[error("bad regular expression in `{setting}`")]
 pub struct BadPattern {
     /// `include` or `exclude`.
     pub setting: &'static str,
-    /// What is wrong with it.
+    /// The error.
     pub source: regex::Error,
 }
 
 /// Why a URL is not crawled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Reason {
-    /// It is no URL.
-    #[error("it is no valid URL")]
+    /// It is not a URL.
+    #[error("it is not a valid URL")]
     Invalid,
     /// It is neither `http` nor `https`.
     #[error("its scheme is not http or https")]
@@ -111,13 +113,14 @@ pub enum Reason {
     /// It is longer than [`Config::max_length`].
     #[error("it is too long")]
     Length,
-    /// Its host can be no name: a label is empty or over 63 bytes, or all of it over 253.
-    #[error("its host is no name that can be looked up")]
+    /// Its host is not a valid name: a label is empty or over 63 bytes, or the name is over 253
+    /// bytes.
+    #[error("its host is not a valid host name")]
     HostName,
     /// Its host or a domain above it is blocked.
     #[error("its host is blocked")]
     Blocked,
-    /// Its host is none of those to crawl.
+    /// Its host is not one of those to crawl.
     #[error("its host is out of scope")]
     OutOfScope,
     /// A regular expression excludes it.
@@ -130,7 +133,7 @@ pub enum Reason {
     #[error("its path is too deep")]
     PathDepth,
     /// A cycle of segments repeats too often.
-    #[error("segments of its path go round in a cycle")]
+    #[error("segments of its path repeat in a cycle")]
     Cycle,
     /// A segment occurs too often.
     #[error("a segment of its path occurs too often")]
@@ -165,7 +168,7 @@ impl Reason {
         Self::Robots,
     ];
 
-    /// A code for machines.
+    /// Returns its machine-readable code.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -199,9 +202,9 @@ impl From<Invalid> for Reason {
 /// What a URL is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To be read for itself.
+    /// As a page.
     Page,
-    /// To show a page that is in scope: it may lie anywhere that is not blocked or excluded.
+    /// To display a page in scope: it may be anywhere that is not blocked or excluded.
     Requisite,
 }
 
@@ -214,18 +217,18 @@ impl From<Kind> for Purpose {
     }
 }
 
-/// A URL to be judged, and what is known about it.
+/// A URL to be checked, and what is known about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'c> {
     /// The URL.
     pub url: &'c NormalUrl,
-    /// How many links it is away from a seed.
+    /// Its number of links from a seed.
     pub link_depth: u32,
-    /// What its site allows, if that is known by now.
+    /// The robots.txt rules of its site, if they are known.
     pub robots: Option<&'c Robots>,
 }
 
-/// Judges URLs; a pure function of its [`Config`].
+/// Checks URLs; a pure function of its [`Config`].
 #[derive(Debug, Clone)]
 pub struct Guard {
     config: Config,
@@ -237,11 +240,11 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Reads the regular expressions.
+    /// Compiles the regular expressions.
     ///
     /// # Errors
     ///
-    /// [`BadPattern`] if one of them is none, or too large to be used.
+    /// [`BadPattern`] if one of them is invalid or too large.
     pub fn new(config: Config) -> Result<Self, BadPattern> {
         Ok(Self {
             hosts: names(&config.hosts),
@@ -262,7 +265,7 @@ impl Guard {
         self.approve_for(candidate, Purpose::Page)
     }
 
-    /// As [`Guard::approve`], for something that is wanted for this purpose.
+    /// As [`Guard::approve`], for a URL that is wanted for this purpose.
     pub(crate) fn approve_for(
         &self,
         candidate: &Candidate<'_>,
@@ -337,7 +340,7 @@ fn reject(is_rejected: bool, reason: Reason) -> Result<(), Reason> {
     if is_rejected { Err(reason) } else { Ok(()) }
 }
 
-/// How often some `period` segments follow each other without a break.
+/// Returns how often `period` segments follow each other without a break.
 fn n_rounds(segments: &[&str], period: usize) -> usize {
     let (mut run, mut longest) = (0, 0);
     for (a, b) in segments.iter().zip(segments.iter().skip(period)) {
@@ -347,7 +350,7 @@ fn n_rounds(segments: &[&str], period: usize) -> usize {
     longest / period + 1
 }
 
-/// Names as they stand in normal URLs.
+/// Returns host names as they are in normalized URLs.
 fn names(names: &[String]) -> BTreeSet<String> {
     let normal = |name: &String| {
         let name = name.trim().trim_matches('.');
@@ -387,16 +390,16 @@ fn patterns(setting: &'static str, patterns: &[String]) -> Result<RegexSet, BadP
         .map_err(|source| BadPattern { setting, source })
 }
 
-/// How many URLs were approved, and how many rejected for which reason.
+/// Numbers of approved URLs, and of rejected URLs by reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How many may be crawled.
+    /// Number of approved URLs.
     pub approved: u64,
     rejected: [u64; Reason::ALL.len()],
 }
 
 impl Counts {
-    /// Counts a judgement.
+    /// Counts a decision.
     pub fn add(&mut self, judgement: Result<(), Reason>) {
         match judgement {
             Ok(()) => self.approved += 1,
@@ -404,13 +407,13 @@ impl Counts {
         }
     }
 
-    /// How many were rejected for `reason`.
+    /// Returns the number of URLs rejected for `reason`.
     #[must_use]
     pub fn rejected(&self, reason: Reason) -> u64 {
         self.rejected[reason as usize]
     }
 
-    /// How many were judged.
+    /// Returns the number of all URLs.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.approved + self.rejected.iter().sum::<u64>()
@@ -575,7 +578,7 @@ mod tests {
         }
     }
 
-    /// The definition of a cycle: some `period` segments, more than `max` times in a row.
+    /// The definition of a cycle: `period` segments that occur more than `max` times in a row.
     fn has_cycle(segments: &[&str], period: usize, max: usize) -> bool {
         let windows = segments.windows(period * (max + 1));
         windows.into_iter().any(|window| {

@@ -6,7 +6,7 @@
 //! *Idea.* One file that grows at its end. Whatever changes is an [`Event`]; the events of a second
 //! or so are one *frame*, which is written at once and counts wholly or not at all. A frame also
 //! says how long the archive was, so what the archive has beyond that is cut off after a crash. A
-//! queued URL is in memory only as the place of its event and its weight, 12 bytes; its text is
+//! queued URL is in memory only as the place of its event and its weight, 11 bytes; its text is
 //! read back when its turn comes ([`Pool`]). Reading the file from the beginning restores the
 //! queues. What is damage and what a crash explains is decided in [`frame`].
 //!

@@ -1,40 +1,40 @@
-//! The load monitor: how many requests at a time?
+//! The load monitor: adapts the number of concurrent requests.
 //!
-//! *Idea.* As in TCP, grow by steps and shrink by halves: once a second the limit rises by a
-//! sixteenth, and falls by half where the machine or the network is overtaxed, which shows in
-//! memory, in pages that wait to be read (processor), and in failing requests (network, names).
-//! Bandwidth is a bucket that fills at the allowed rate; requests wait while it is empty.
+//! *Idea.* As in TCP, increase by steps and decrease by halves. Once per second the limit rises by
+//! a sixteenth. It falls by half if the machine or the network is overloaded. Signs of overload are
+//! memory use, pages waiting to be read (CPU), and failing requests (network, DNS). Bandwidth is a
+//! bucket that fills at the allowed rate; requests wait while it is empty.
 
 use std::time::Duration;
 
 use crate::settings::Settings;
 
-/// Adapts the number of requests in flight.
+/// Adapts the number of open requests.
 #[derive(Debug)]
 pub(crate) struct Load {
-    /// Requests in flight at most.
+    /// Maximum number of open requests.
     pub(crate) limit: usize,
     most: usize,
     max_memory: u64,
     max_errors: f64,
     bytes_per_second: u64,
-    /// Bytes that may still come; below zero, requests wait.
+    /// Bytes that may still be received; below zero, requests wait.
     bucket: f64,
     filled: Duration,
 }
 
-/// What a second was like.
+/// Measurements of one second.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) memory: u64,
     pub(crate) n_requests: u64,
     pub(crate) n_failures: u64,
-    /// Pages that wait to be read, as a share of those that may.
+    /// Pages waiting to be read, as a share of their maximum.
     pub(crate) backlog: f64,
 }
 
 const LEAST: usize = 16;
-/// Fewer requests than this say nothing about errors.
+/// Minimum number of requests for an error rate.
 const MIN_REQUESTS: u64 = 50;
 
 impl Load {
@@ -51,7 +51,7 @@ impl Load {
         }
     }
 
-    /// Looks at the last second.
+    /// Adjusts the limit to the last second.
     pub(crate) fn adapt(&mut self, sample: &Sample) {
         let errors = sample.n_failures as f64 / sample.n_requests.max(1) as f64;
         let is_failing = sample.n_requests >= MIN_REQUESTS && errors > self.max_errors;
@@ -65,14 +65,14 @@ impl Load {
         };
     }
 
-    /// Takes bytes that came out of the bucket.
+    /// Takes received bytes out of the bucket.
     pub(crate) fn receive(&mut self, n_bytes: u64) {
         if self.bytes_per_second > 0 {
             self.bucket -= n_bytes as f64;
         }
     }
 
-    /// How long requests must wait for bandwidth.
+    /// Returns how long requests must wait for bandwidth.
     pub(crate) fn wait(&mut self, now: Duration) -> Duration {
         if self.bytes_per_second == 0 {
             return Duration::ZERO;
@@ -85,7 +85,7 @@ impl Load {
     }
 }
 
-/// Bytes of memory that this process holds; zero where that cannot be told.
+/// Returns the memory of this process in bytes; zero if that is unknown.
 pub(crate) fn memory() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm

@@ -1,14 +1,14 @@
-//! `crawl.log`: what became of every URL that was tried.
+//! `crawl.log`: the result of every URL that was tried.
 //!
-//! A line per request, and one for each URL that was given up without one, in the order in which
-//! they ended. Nine fields with a space between them, `-` where there is nothing to say:
+//! It has one line per request, and one for each URL that was given up without a request, in the
+//! order in which they ended. Nine fields are separated by spaces, with `-` for missing values:
 //!
 //! ```text
 //! time  status or reason  bytes of the body  ms  media type  digest  duplicate of  found on  URL
 //! ```
 //!
-//! Nothing depends on the file. It is written by the store with each commit, a torn line is cut off
-//! at the next start, and a URL that a crash made the crawl fetch again has two lines.
+//! Nothing depends on the file. It is written with each commit. A partial line is cut off at the
+//! next start. A URL that is fetched again because of a crash has two lines.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The line with its end.
+    /// Returns the line with its line end.
     pub(crate) fn text(&self) -> String {
         let mut text = time::format(self.date);
         match self.reason {
@@ -83,10 +83,10 @@ impl Line<'_> {
     }
 }
 
-/// Characters of a field that are written.
+/// Maximum number of characters of a field.
 const MAX_FIELD: usize = 1 << 14;
 
-/// No server can make a line of its own or a further field.
+/// Escapes a field, so that no server can add lines or fields.
 fn printable(c: char) -> char {
     match c.is_control() || c.is_whitespace() {
         true => '?',
@@ -95,7 +95,7 @@ fn printable(c: char) -> char {
 }
 
 impl Log {
-    /// Opens the log of a directory, or makes an empty one.
+    /// Opens the log of a directory, or creates an empty one.
     pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let mut options = OpenOptions::new();
@@ -107,14 +107,14 @@ impl Log {
         Ok(Self { path, file })
     }
 
-    /// Hands lines to the system.
+    /// Writes lines to the file.
     pub(crate) fn append(&mut self, lines: &str) -> Result<(), Error> {
         let written = self.file.write_all(lines.as_bytes());
         written.context("writing", &self.path)
     }
 }
 
-/// Where the last whole line ends.
+/// Returns the end of the last complete line.
 fn end_of_last_line(file: &mut File) -> std::io::Result<u64> {
     const STEP: u64 = 64 << 10;
     let mut end = file.metadata()?.len();
@@ -139,13 +139,14 @@ pub struct FailedUrl {
     pub reason: String,
     /// The URL.
     pub url: String,
-    /// The page that it was found on, if that is known.
+    /// The page on which it was found, if that is known.
     pub found_on: Option<String>,
     /// When it failed.
     pub time: String,
 }
 
-/// The URLs whose last try failed, by reason and then by URL. Memory grows with their number alone.
+/// Returns the URLs whose last try failed, by reason and then by URL. Memory grows only with their
+/// number.
 ///
 /// # Errors
 ///
@@ -169,7 +170,7 @@ pub fn failures(folder: &Path) -> Result<Vec<FailedUrl>, Error> {
     Ok(failed)
 }
 
-/// How many pages were fetched of each host, by name.
+/// Returns the number of pages fetched from each host.
 pub(crate) fn pages_by_host(folder: &Path) -> Result<HashMap<String, u64>, Error> {
     let path = folder.join(FILE);
     let file = match File::open(&path) {
@@ -195,7 +196,7 @@ pub(crate) fn pages_by_host(folder: &Path) -> Result<HashMap<String, u64>, Error
     Ok(n_pages)
 }
 
-/// The URL of a line and how it failed, if it did.
+/// Returns the URL of a line and how it failed, if it did.
 fn outcome(line: &str) -> Option<(&str, Option<FailedUrl>)> {
     let fields: Vec<&str> = line.split(' ').collect();
     let [time, reason, _, _, _, _, _, found_on, url] = fields[..] else {
@@ -244,7 +245,7 @@ mod tests {
         );
     }
 
-    /// A torn line goes, and a URL that succeeds in the end has not failed.
+    /// A partial line is cut off, and a URL that succeeds in the end has not failed.
     #[test]
     fn the_last_try_counts() {
         let folder = tempfile::tempdir().unwrap();

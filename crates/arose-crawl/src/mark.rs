@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Takes a byte order mark off, and UTF-16 into UTF-8 where the mark says so. Half a mark of UTF-8
-/// is one that a careless editor left, and goes too.
+/// Removes a byte order mark, and converts UTF-16 to UTF-8 if the mark says so. An incomplete UTF-8
+/// mark, as a careless editor leaves it, is removed too.
 pub(crate) fn without_mark(text: &[u8]) -> Cow<'_, [u8]> {
     match text {
         [0xEF, 0xBB, 0xBF, rest @ ..] | [0xEF, 0xBB, rest @ ..] => Cow::Borrowed(rest),

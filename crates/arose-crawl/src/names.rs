@@ -1,14 +1,14 @@
-//! The DNS handler: where is this host?
+//! DNS lookups: a cache of IP addresses, and a queue of lookups.
 //!
-//! *Question.* Every request needs an address, a lookup takes from a millisecond to seconds, and a
-//! crawl meets the same names again and again. *Idea.* Ask as soon as a host has something to
-//! fetch, long before its turn; remember answers for longer than they say ([`MIN_TTL`], on purpose:
-//! pages stay where they are) but not for ever ([`MAX_TTL`]); go on with an old answer while a new
-//! one is on its way; remember that there was none for [`NEGATIVE_TTL`]; and never ask for a name
-//! that is being asked for.
+//! *Question.* Every request needs an IP address, a lookup takes from a millisecond to seconds, and
+//! a crawl meets the same host names again and again. *Idea.* Start the lookup as soon as a host
+//! has something to fetch, long before its turn. Keep results for longer than they allow
+//! ([`MIN_TTL`], on purpose: hosts rarely move) but not indefinitely ([`MAX_TTL`]). Use an old
+//! result while a new lookup is open. Remember failed lookups for [`NEGATIVE_TTL`]. Never look up a
+//! host name twice at once.
 //!
-//! *Cost.* Some 100 bytes a name. This is a table without clock or network; the crawl asks
-//! [`Names::want`] and reports what came of it to [`Names::resolved`].
+//! *Cost.* About 100 bytes per host name. This is a table without clock or network: the crawl calls
+//! [`Names::want`] and reports results to [`Names::resolved`].
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -17,30 +17,31 @@ use std::time::Duration;
 use crate::journal::HostId;
 use crate::resolve::{Addresses, NoAddress};
 
-/// How long an answer is used, at least.
+/// Minimum time for which a result is used.
 pub(crate) const MIN_TTL: Duration = Duration::from_secs(3600);
-/// How long an answer is used, at most.
+/// Maximum time for which a result is used.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
-/// How long it is remembered that there was no answer.
+/// How long a failed lookup is remembered.
 pub(crate) const NEGATIVE_TTL: Duration = Duration::from_secs(600);
 
-/// Names that must fail one after another before that says nothing of each.
+/// Number of consecutive host names whose lookup must fail before the failures are blamed on the
+/// DNS servers.
 const MANY_FAILURES: usize = 5;
 
-/// Lookups under way at once.
+/// Maximum number of concurrent lookups.
 const MAX_LOOKUPS: usize = 64;
 
-/// Questions under way or waiting at most: others are asked when their hosts are looked at.
+/// Maximum number of open or waiting lookups; others start when their hosts are next examined.
 const MAX_OPEN: usize = 16 * MAX_LOOKUPS;
 
-/// Answers, and questions under way. Times are since the start of the crawl.
+/// Results, and open lookups. Times are relative to the start of the crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     known: HashMap<Box<str>, Remembered>,
-    /// Questions that wait for their turn.
+    /// Lookups that wait for their turn.
     queue: VecDeque<Box<str>>,
     n_asked: usize,
-    /// Names without an answer since the last answer to any; no more than matter.
+    /// Host names whose lookup failed since the last result for any; no more than matter.
     failed: BTreeSet<Box<str>>,
 }
 
@@ -52,34 +53,34 @@ struct Remembered {
     waiting: Vec<HostId>,
 }
 
-/// The addresses of a name, of which one is in use.
+/// The IP addresses of a host name, of which one is in use.
 #[derive(Debug)]
 struct Resolved {
     addresses: Vec<IpAddr>,
     used: usize,
 }
 
-/// What is known of a name.
+/// The state of a host name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Its address.
+    /// Its IP address.
     At(IpAddr),
-    /// It has none, and is not asked for again before that time.
+    /// It has none, and is not looked up again before that time.
     Nowhere(NoAddress, Duration),
-    /// The answer is on its way, and the host will be told.
+    /// The lookup is open, and the host will be notified.
     Soon,
 }
 
-/// Names that are remembered at most, those being asked for aside.
+/// Maximum number of host names that are remembered, without those being looked up.
 const MAX_NAMES: usize = 200_000;
 
 impl Names {
-    /// Whether something is known of a name, or it is an address.
+    /// Whether the host name is in the table, or is an IP address.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.known.contains_key(name) || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
     }
 
-    /// Forgets every second of too many names.
+    /// Forgets every second host name when there are too many.
     fn forget(&mut self) {
         let mut n = 0_usize;
         self.known.retain(|_, entry| {
@@ -88,7 +89,8 @@ impl Names {
         });
     }
 
-    /// Where `host`, called `name`, is; asks if that is not known or too old.
+    /// Returns the IP address of `host` with the host name `name`. Starts a lookup if that is
+    /// unknown or too old.
     pub(crate) fn want(&mut self, name: &str, host: HostId, now: Duration) -> Known {
         if let Ok(address) = name.trim_matches(['[', ']']).parse() {
             return Known::At(address);
@@ -117,7 +119,7 @@ impl Names {
         }
     }
 
-    /// A name that is to be looked up now.
+    /// Returns a host name that is to be looked up now.
     pub(crate) fn next_question(&mut self) -> Option<Box<str>> {
         if self.n_asked >= MAX_LOOKUPS {
             return None;
@@ -127,17 +129,18 @@ impl Names {
         Some(name)
     }
 
-    /// Lookups under way or waiting.
+    /// Returns the number of open and waiting lookups.
     pub(crate) fn n_open(&self) -> usize {
         self.n_asked + self.queue.len()
     }
 
-    /// Whether another name may be asked for.
+    /// Whether another lookup may start.
     pub(crate) fn has_room(&self) -> bool {
         self.n_open() < MAX_OPEN
     }
 
-    /// Takes an answer; returns the hosts that wait for it. A failure leaves an old answer in use.
+    /// Records a result; returns the hosts that wait for it. After a failure, an old result stays
+    /// in use.
     pub(crate) fn resolved(
         &mut self,
         name: &str,
@@ -172,12 +175,13 @@ impl Names {
         std::mem::take(&mut entry.waiting)
     }
 
-    /// Whether lookups fail for one name after another: that is the DNS servers' trouble.
+    /// Whether lookups fail for one host name after another, which is a problem of the DNS servers.
     pub(crate) fn are_failing(&self) -> bool {
         self.failed.len() >= MANY_FAILURES
     }
 
-    /// The address did not answer: the next one of the name is tried, if it has another.
+    /// Records that the IP address did not respond: the next one of the host name is tried, if
+    /// there is another.
     pub(crate) fn turn(&mut self, name: &str) -> Option<IpAddr> {
         let Some(Ok(resolved)) = &mut self.known.get_mut(name)?.resolved else {
             return None;
@@ -220,7 +224,8 @@ mod tests {
         assert_eq!(names.n_open(), 0);
     }
 
-    /// Kept for an hour though it said five seconds, used on while asked anew, and after failure.
+    /// A result is kept for an hour although its TTL was five seconds. It is used during the next
+    /// lookup, and after it fails.
     #[test]
     fn old_answers_are_used_while_new_ones_come() {
         let mut names = Names::default();

@@ -1,7 +1,7 @@
-//! Numbers that servers write.
+//! Parses numbers from servers.
 
-/// Reads decimal digits. A number that 64 bits cannot hold becomes the largest one, so that it is
-/// capped and not ignored.
+/// Parses decimal digits. A number that does not fit into 64 bits becomes the largest one, so that
+/// it is capped and not ignored.
 pub(crate) fn saturating(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))

@@ -19,8 +19,8 @@
 //! nothing. Trust that goes round among the thousand domains of one owner does not become more:
 //! they share what one would get.
 //!
-//! *Cost.* 20 bits for each URL: mass and trust are logarithms ([`Level`]), mass in steps of 0.07 %
-//! and trust, which only counts in sums over many pages, in steps of a factor of 1.4. What is added
+//! *Cost.* 17 bits for each URL: mass and trust are logarithms ([`Level`]), mass in steps of 0.27 %
+//! and trust, which only counts in sums over many pages, in steps of a factor of 2. What is added
 //! is rounded up or down at random, so that a million small gifts are not lost; the dice depend on
 //! nothing but the two pages, and the same crawl has the same order again.
 
@@ -36,7 +36,7 @@ pub(crate) const SEED: f32 = 10.0;
 pub(crate) const DAMPING: f32 = 0.85;
 
 /// Steps of a [`Level`] in a factor of two.
-pub(crate) const STEPS: i32 = 1024;
+pub(crate) const STEPS: i32 = 256;
 
 /// The binary logarithm of the smallest level.
 const LEAST: f32 = -36.0;
@@ -47,8 +47,8 @@ pub(crate) const N_MASSES: u16 = 14 * STEPS as u16;
 
 /// The smallest trust of a page, how many levels it is to the next one, and how many there are.
 const TRUST_FLOOR: u16 = 16 * STEPS as u16;
-const TRUST_GRAIN: u16 = STEPS as u16 / 2;
-const N_TRUSTS: u16 = 63;
+const TRUST_GRAIN: u16 = STEPS as u16;
+const N_TRUSTS: u16 = 31;
 
 /// An amount of mass or trust: 2^-36 to 2^28, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
@@ -56,8 +56,7 @@ pub(crate) struct Level(u16);
 
 impl Level {
     pub(crate) const NONE: Self = Self(0);
-    #[cfg(test)]
-    pub(crate) const MOST: Self = Self(u16::MAX);
+    pub(crate) const MOST: Self = Self(64 * STEPS as u16 - 1);
 
     /// The nearest level.
     pub(crate) fn of(amount: f32) -> Self {
@@ -71,7 +70,7 @@ impl Level {
 
     /// The level with this number, as it was written down.
     pub(crate) fn from_bits(bits: u16) -> Self {
-        Self(bits)
+        Self(bits).min(Self::MOST)
     }
 
     pub(crate) fn bits(self) -> u16 {
@@ -99,9 +98,9 @@ impl Level {
             return Self::NONE;
         }
         let exact = (f64::from(amount).log2() - f64::from(LEAST)) * f64::from(STEPS);
-        let exact = exact.clamp(1.0, f64::from(u16::MAX));
+        let exact = exact.clamp(1.0, f64::from(Self::MOST.0));
         let is_up = is_below(dice, exact.fract());
-        Self((exact as u16).saturating_add(u16::from(is_up)))
+        Self(exact as u16 + u16::from(is_up)).min(Self::MOST)
     }
 
     /// More trust by an amount, in the levels that a page may have. What is expected of it is the
@@ -146,8 +145,8 @@ impl Weight {
         }
     }
 
-    /// Mass and trust in 14 and 6 bits, as a queue has them. Masses are from 1/8 to 2,048, and so
-    /// much is the most trust.
+    /// Mass and trust in 12 and 5 bits, as a queue has them. Masses are from 1/8 to 2,048, and
+    /// 1,024 is the most trust.
     pub(crate) fn to_small(self) -> (u16, u16) {
         let mass = self.mass.0.saturating_sub(MASS_FLOOR);
         let above = self.trust.0.checked_sub(TRUST_FLOOR);
@@ -298,7 +297,7 @@ mod tests {
         // Page 2 got more from page 0 when it had been fetched.
         for (page, amount) in [(3, 10.0), (0, 8.14), (1, 3.6095)] {
             let mass = weights[page].mass.amount();
-            assert!((mass / amount - 1.0).abs() < 2e-3, "{page}: {mass}");
+            assert!((mass / amount - 1.0).abs() < 8e-3, "{page}: {mass}");
         }
     }
 
@@ -326,7 +325,7 @@ mod tests {
     fn levels_are_near_their_amounts() {
         for amount in [1e-9, 0.15, 1.0, 10.0, 123_456.0] {
             let back = Level::of(amount).amount();
-            assert!((back / amount - 1.0).abs() < 4e-4, "{amount} {back}");
+            assert!((back / amount - 1.0).abs() < 14e-4, "{amount} {back}");
         }
         assert_eq!(Level::of(0.0), Level::NONE);
         assert_eq!(Level::of(f32::NAN), Level::NONE);
@@ -335,27 +334,34 @@ mod tests {
         assert_eq!(Level::NONE.amount(), 0.0);
     }
 
-    /// A million gifts that are each far below a step are not lost.
+    /// A million gifts that are each far below a step are not lost: what a page has is about their
+    /// sum, and what many have is nearly.
     #[test]
     fn a_million_small_gifts_count() {
         let mut random = SplitMix::new(3);
-        let mut weight = Weight {
-            mass: Level::of(BASE),
-            trust: Level::NONE,
-        };
-        for n in 0..1_000_000_u64 {
-            let gift = Gift {
-                mass: 1e-5 * (0.5 + (random.below(1000) as f32) / 1000.0),
-                draw: n,
-                ..Gift::NONE
+        let mut masses = Vec::new();
+        for page in 0..16 {
+            let mut weight = Weight {
+                mass: Level::of(BASE),
+                trust: Level::NONE,
             };
-            weight = weight.plus(gift, 7);
+            for n in 0..1_000_000_u64 {
+                let gift = Gift {
+                    mass: 1e-5 * (0.5 + (random.below(1000) as f32) / 1000.0),
+                    draw: n,
+                    ..Gift::NONE
+                };
+                weight = weight.plus(gift, page);
+            }
+            let mass = weight.mass.amount();
+            assert!((mass / 10.15 - 1.0).abs() < 0.15, "{mass}");
+            masses.push(mass);
         }
-        let mass = weight.mass.amount();
-        assert!((mass / 10.15 - 1.0).abs() < 0.03, "{mass}");
+        let mean = masses.iter().sum::<f32>() / 16.0;
+        assert!((mean / 10.15 - 1.0).abs() < 0.03, "{mean}");
     }
 
-    /// Trust has few levels: that of one page may be off by a half, that of many is not.
+    /// Trust has few levels: that of one page may be twice too much, that of many is not.
     #[test]
     fn issue_26_trust_is_right_on_average() {
         for (each, n_gifts) in [(1e-6, 1000), (1e-3, 200), (0.03, 1), (1.0, 3)] {
@@ -378,7 +384,7 @@ mod tests {
             assert!((mean / each - 1.0).abs() < 0.04, "{each}: {mean}");
         }
         assert_eq!(Level::of_trust(1.0, 7).amount(), 1.0);
-        assert_eq!(Level::of_trust(f32::INFINITY, 7).amount(), 2048.0);
+        assert_eq!(Level::of_trust(f32::INFINITY, 7).amount(), 1024.0);
         assert_eq!(Level::of_trust(f32::NAN, 7), Level::NONE);
     }
 

@@ -1,7 +1,7 @@
-//! Pace: how long a host is left alone between two requests.
+//! Delays between requests to a host.
 //!
 //! Crawls and single visits share this module, so both wait equally long. The delay after a request
-//! is the largest of four: the delay of the settings, the delay that robots.txt asks for, a
+//! is the largest of four values: the delay of the settings, the delay that robots.txt requires, a
 //! multiple of the last download time, and a delay that doubles with every 429 or 503 without
 //! `Retry-After` and halves after [`RECOVERY`] successes. `Retry-After` and failures add waits of
 //! their own.
@@ -13,22 +13,22 @@ use crate::robots::{Robots, TimeOfDay};
 use crate::settings::{Polite, Settings, seconds};
 use crate::{date, number};
 
-/// The longest wait after failures or busy responses before the next try.
+/// Maximum wait after failures or busy responses before the next try.
 const MAX_BACKOFF: Duration = Duration::from_secs(3600);
 
-/// The longest wait that `Retry-After` can ask for.
+/// Maximum wait that `Retry-After` can require.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a host is left alone that asks for a longer delay than the settings accept.
+/// How long a host rests that requires a longer delay than the settings accept.
 pub(crate) const DEFERRED: Duration = Duration::from_secs(24 * 3600);
 
-/// Successes after which the delay of a busy host is halved.
+/// Number of successes after which the delay of a busy host is halved.
 const RECOVERY: u8 = 10;
 
-/// The pace of one host.
+/// The state of the delays of one host.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pace {
-    /// Delay that robots.txt asks for.
+    /// Delay that robots.txt requires.
     pub(crate) asked_delay: Duration,
     /// Delay after busy responses; halved by successes.
     busy_delay: Duration,
@@ -37,14 +37,14 @@ pub(crate) struct Pace {
     pub(crate) n_failures: u8,
 }
 
-/// What the result of a request means for the next one.
+/// The consequence of a result for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pause {
     /// Nothing beyond the usual delay.
     None,
     /// The host failed or is busy: wait this long.
     For(Duration),
-    /// The host is busy and asked for this wait.
+    /// The host is busy and requires this wait.
     Asked(Duration),
 }
 
@@ -58,7 +58,7 @@ impl Pause {
 }
 
 impl Pace {
-    /// All of it as numbers.
+    /// Returns the whole state as numbers.
     pub(crate) fn to_numbers(&self) -> [u64; 4] {
         let millis = |time: Duration| time.as_millis() as u64;
         let counts = [self.n_successes.into(), self.n_failures.into()];
@@ -70,7 +70,7 @@ impl Pace {
         ]
     }
 
-    /// As it was when it became numbers, to the millisecond.
+    /// Restores the state from numbers, to the millisecond.
     pub(crate) fn from_numbers(numbers: [u64; 4]) -> Self {
         let [asked, busy, n_successes, n_failures] = numbers;
         Self {
@@ -81,7 +81,7 @@ impl Pace {
         }
     }
 
-    /// Takes in the result of a request: slows down for hosts that are busy or fail, and speeds up
+    /// Records the result of a request: slows down for hosts that are busy or fail, and speeds up
     /// again for hosts that recover.
     pub(crate) fn note(
         &mut self,
@@ -90,7 +90,7 @@ impl Pace {
         unix_seconds: u64,
     ) -> Pause {
         match result {
-            // A server that sends nonsense is there all the same.
+            // A server that sends malformed responses is reachable all the same.
             Err(failure) if !failure.is_passing() => Pause::None,
             Err(_) => {
                 self.n_failures = self.n_failures.saturating_add(1);
@@ -129,7 +129,7 @@ impl Pace {
         Pause::For(self.busy_delay)
     }
 
-    /// The time that must pass after a request that took this long, whatever came of it.
+    /// Returns the time that must pass after a request that took this long, whatever its result.
     pub(crate) fn delay(
         &self,
         took: Duration,
@@ -147,8 +147,8 @@ impl Pace {
             .max(self.busy_delay)
     }
 
-    /// Whether robots.txt asks for a longer delay than the settings accept, so that the host is
-    /// left for another day.
+    /// Whether robots.txt requires a longer delay than the settings accept, so that the host is
+    /// deferred to another day.
     pub(crate) fn is_deferred(
         &self,
         robots: Option<&Robots>,
@@ -158,7 +158,7 @@ impl Pace {
         self.asked(robots, unix_seconds) > seconds(polite.defer_above)
     }
 
-    /// The delay that robots.txt asks for at this time of day.
+    /// Returns the delay that robots.txt requires at this time of day.
     fn asked(&self, robots: Option<&Robots>, unix_seconds: u64) -> Duration {
         match robots {
             Some(robots) if !robots.request_rates.is_empty() => {
@@ -183,7 +183,7 @@ fn adaptive(took: Duration, polite: &Polite) -> Duration {
     delay.min(seconds(polite.max_delay))
 }
 
-/// The wait before the next try after this many failures.
+/// Returns the wait before the next try after this many failures.
 pub(crate) fn backoff(settings: &Settings, n_failures: u8) -> Duration {
     let doublings = u32::from(n_failures.saturating_sub(1)).min(10);
     (seconds(settings.fetch.retry_delay) * (1 << doublings)).min(MAX_BACKOFF)
@@ -195,7 +195,7 @@ pub(crate) fn is_busy(response: &Response) -> bool {
     head.is_some_and(|head| matches!(head.status, 429 | 503))
 }
 
-/// How long a site stays closed from now on; none if it is open.
+/// Returns how long a site stays closed from now on; `None` if it is open.
 pub(crate) fn opens_in(robots: &Robots, unix_seconds: u64) -> Option<Duration> {
     let is_open = |seconds: u64| robots.is_open(TimeOfDay::from_unix(seconds));
     if robots.visit_times.is_empty() || is_open(unix_seconds) {
@@ -207,7 +207,7 @@ pub(crate) fn opens_in(robots: &Robots, unix_seconds: u64) -> Option<Duration> {
     Some(Duration::from_secs(opening - unix_seconds))
 }
 
-/// The wait that `Retry-After` asks for, in seconds or as a date.
+/// Returns the wait that `Retry-After` requires, in seconds or as a date.
 fn retry_after(value: &str, unix_seconds: u64) -> Option<Duration> {
     let seconds = match number::saturating(value.trim()) {
         Some(seconds) => seconds,
@@ -236,8 +236,8 @@ mod tests {
         Duration::from_secs(n)
     }
 
-    /// A busy host is asked half as often each time, from the delay that held before, and twice as
-    /// often only after ten successes.
+    /// The delay of a busy host doubles each time, starting from the delay that held before. It
+    /// halves only after ten successes.
     #[test]
     fn busy_hosts_slow_down_and_recover_slowly() {
         let settings = Settings::default();
@@ -258,13 +258,13 @@ mod tests {
             pace.delay(Duration::ZERO, None, &settings.polite, 0),
             secs(2)
         );
-        // A slow host doubles the delay that its slowness already gave it.
+        // A slow host doubles the delay that its slowness already caused.
         let slow = response("429 Busy", 3);
         let mut pace = Pace::default();
         assert_eq!(pace.note(&slow, &settings, 0), Pause::For(secs(60)));
     }
 
-    /// A wait that the host asks for does not end the delay of earlier busy responses.
+    /// A wait that the host requires does not end the delay of earlier busy responses.
     #[test]
     fn retry_after_does_not_speed_up() {
         let settings = Settings::default();

@@ -546,9 +546,9 @@ impl Reader {
     /// Weighs a page, and looks whether the settings reject it.
     fn judge_quality(&mut self, job: &Job, page: &payload::Page, report: &mut Report) {
         let metadata = page.metadata.as_deref();
-        let ratio = self.shared.rejections.ratio();
+        let detail = self.shared.rejections.detail();
         let title = page.title.as_deref();
-        let found = self.assessor.page(&page.text, title, metadata, ratio);
+        let found = self.assessor.page(&page.text, title, metadata, detail);
         let original = report.original.as_ref().map(|original| &*original.url);
         let is_scraped = original.is_some_and(|original| !is_same_site(original, &job.url));
         let judged = Judged::new(found, is_scraped);

@@ -21,6 +21,7 @@
 //! ```
 
 mod focused;
+mod queues;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -35,6 +36,7 @@ use crate::settings::{Budget, Order};
 use crate::url::NormalUrl;
 
 pub use focused::{Focused, Seen};
+pub use queues::Queues;
 
 /// The site of a page, which is one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

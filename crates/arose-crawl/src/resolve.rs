@@ -1,4 +1,4 @@
-//! Lookups of names: the seam between the crawler and the domain name system.
+//! DNS lookups: the interface between the crawler and the domain name system.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -11,31 +11,31 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 
 use crate::connect::Waiting;
 
-/// Finds addresses of names.
+/// Looks up the IP addresses of host names.
 pub trait Resolve {
-    /// Looks a name up.
+    /// Looks up a host name.
     fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, Result<Addresses, NoAddress>>;
 }
 
-/// Where a name leads.
+/// The IP addresses of a host name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
-    /// At least one, in the order of preference.
+    /// At least one IP address, in order of preference.
     pub addresses: Vec<IpAddr>,
-    /// How long that holds.
+    /// How long the result is valid.
     pub ttl: Duration,
 }
 
-/// Why a name leads nowhere.
+/// Why a lookup gave no IP address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoAddress {
-    /// There is no such name, or it has no address.
+    /// There is no such host name, or it has no IP address.
     Unknown,
-    /// Nobody could say.
+    /// The lookup failed.
     Failed,
 }
 
-/// Lookups by name servers.
+/// Lookups by DNS servers.
 pub struct NameServers {
     resolver: TokioResolver,
 }
@@ -47,11 +47,11 @@ impl std::fmt::Debug for NameServers {
 }
 
 impl NameServers {
-    /// Asks these servers, or those of the system if there are none.
+    /// Uses these servers, or those of the system if there are none.
     ///
     /// # Errors
     ///
-    /// If the system's cannot be told.
+    /// If the DNS servers of the system cannot be determined.
     pub fn new(servers: &[SocketAddr]) -> Result<Self, std::io::Error> {
         let builder = if servers.is_empty() {
             TokioResolver::builder_tokio().map_err(std::io::Error::other)?
@@ -77,7 +77,7 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
     server
 }
 
-/// Answers are kept by the handler, which keeps them longer.
+/// Disables the cache, because [`crate::names`] keeps results longer.
 fn set_options(options: &mut ResolverOpts) {
     options.cache_size = 0;
     options.timeout = Duration::from_secs(3);
@@ -88,14 +88,15 @@ fn set_options(options: &mut ResolverOpts) {
 impl Resolve for NameServers {
     fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, Result<Addresses, NoAddress>> {
         Box::pin(async move {
-            // With its final dot a name is looked up as it is and not below the system's domain.
+            // With a final dot, a host name is looked up as it is and not within the system's
+            // domain.
             let absolute = format!("{name}.");
             let v4 = addresses(self.resolver.ipv4_lookup(absolute.clone()).await);
             if v4.is_ok() {
                 return v4;
             }
             let v6 = addresses(self.resolver.ipv6_lookup(absolute).await);
-            // A name exists nowhere only if that is the answer to both questions.
+            // A host name does not exist only if both lookups say so.
             match (v4, v6) {
                 (_, Ok(found)) => Ok(found),
                 (Err(NoAddress::Unknown), Err(NoAddress::Unknown)) => Err(NoAddress::Unknown),
@@ -124,7 +125,7 @@ fn reason(error: NetError) -> NoAddress {
         false => NoAddress::Failed,
     }
 }
-/// Knows no names.
+/// Finds no host names.
 #[derive(Debug, Clone, Copy)]
 pub struct NoNames;
 

@@ -41,7 +41,7 @@ struct Line {
     audited: u32,
     #[serde(default)]
     removable: bool,
-    /// What only the journal has: how far the test has come, contents, values and failed probes.
+    /// Fields that only the journal has: the state of the test, contents, values and failed probes.
     #[serde(default, skip_serializing_if = "is_default")]
     sum: f64,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -58,13 +58,13 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Writes a rule as a line, without its end.
+/// Writes a rule as a line, without its line end.
 #[must_use]
 pub fn to_line(standing: &Standing) -> String {
     serde_json::to_string(&Line::of(standing)).unwrap_or_default()
 }
 
-/// Writes all that is known of a rule as a line, without its end.
+/// Writes all data of a rule as a line, without its line end.
 pub(crate) fn to_saved(saved: &Saved) -> String {
     let line = Line {
         sum: saved.sum,
@@ -77,7 +77,7 @@ pub(crate) fn to_saved(saved: &Saved) -> String {
     serde_json::to_string(&line).unwrap_or_default()
 }
 
-/// Reads a line of the journal.
+/// Parses a line of the journal.
 pub(crate) fn parse_saved(line: &str) -> Result<Saved, String> {
     let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
     Ok(Saved {
@@ -90,7 +90,7 @@ pub(crate) fn parse_saved(line: &str) -> Result<Saved, String> {
     })
 }
 
-/// The rules of a file, and how many of its lines are none; empty lines do not count.
+/// Parses the rules of a file, and counts the lines that are not rules; empty lines do not count.
 #[must_use]
 pub fn parse_all(text: &str) -> (Vec<Standing>, u64) {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -154,11 +154,11 @@ impl Line {
     }
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// A description of the mistake in the line.
 pub fn parse_line(line: &str) -> Result<Standing, String> {
     let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
     line.standing()

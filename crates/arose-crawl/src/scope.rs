@@ -1,9 +1,9 @@
-//! The scope that seeds describe: how far from them may a crawl go?
+//! The scope that seeds define: how far from them a crawl may go.
 //!
-//! Whoever names a site wants that site and not the web. So unless the settings list hosts or
-//! domains, a URL is in scope if it shares its [`Reach`] with a seed: its registrable domain, its
-//! host, or the directory of the seed. The seeds of all runs count; `seeds.txt` in the directory of
-//! a crawl has the directory of each, once.
+//! A seed usually stands for its site and not for the whole web. So unless the settings list hosts
+//! or domains, a URL is in scope if it shares its [`Reach`] with a seed: its registrable domain,
+//! its host, or the path prefix of the seed. The seeds of all runs count; `seeds.txt` in the
+//! directory of a crawl has the path prefix of each, once.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -53,19 +53,19 @@ impl Roots {
     }
 }
 
-/// Host, port, path and query.
+/// Returns host, port, path and query.
 fn without_scheme(url: &NormalUrl) -> &str {
     url.as_str().split_once("://").map_or("", |(_, rest)| rest)
 }
 
-/// Host, port and the path up to its last slash.
+/// Returns host, port and the path up to its last slash.
 fn directory(url: &NormalUrl) -> &str {
     let rest = without_scheme(url);
     let path = rest.split('?').next().unwrap_or_default();
     &path[..path.rfind('/').map_or(path.len(), |at| at + 1)]
 }
 
-/// The directories of all seeds so far.
+/// The path prefixes of all seeds so far.
 #[derive(Debug, Default)]
 pub(crate) struct Seeded {
     /// As URLs.
@@ -74,7 +74,7 @@ pub(crate) struct Seeded {
 }
 
 impl Seeded {
-    /// Those of earlier runs in this directory.
+    /// Reads those of earlier runs in this directory.
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let text = match std::fs::read_to_string(&path) {
@@ -101,16 +101,16 @@ impl Seeded {
         self.directories.is_empty()
     }
 
-    /// What URLs in scope have in common with them.
+    /// Returns what URLs in scope must have in common with them.
     pub(crate) fn roots(&self, reach: Reach, normalizer: &Normalizer) -> Roots {
         let urls = self.directories.iter();
         let urls = urls.filter_map(|url| normalizer.normalize(url, None).ok());
-        // Files have directories of their own.
+        // Local files have a separate list of directories.
         let urls: Vec<NormalUrl> = urls.filter(|url| !url.is_file()).collect();
         Roots::new(reach, urls.iter())
     }
 
-    /// Those of local files, as paths of URLs.
+    /// Returns those of local files, as URL paths.
     pub(crate) fn files(&self) -> Vec<String> {
         let urls = self.directories.iter();
         let paths = urls.filter_map(|url| url.strip_prefix("file://localhost"));
@@ -122,7 +122,7 @@ impl Seeded {
         !self.is_empty() && self.files().len() == self.directories.len()
     }
 
-    /// Keeps them for the next run.
+    /// Saves them for the next run.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
         if !self.has_changed {
             return Ok(());

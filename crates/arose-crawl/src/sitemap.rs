@@ -1,19 +1,22 @@
-//! Sitemaps: the pages a site lists itself.
+//! Sitemaps: the pages that a site lists itself.
 //!
-//! *Question.* robots.txt names files that list pages, or more such files. Which URLs are in them?
+//! *Question.* robots.txt refers to files that list pages, or more such files. Which URLs are in
+//! them?
 //!
-//! *Idea.* What the bytes are decides, not what the server calls them: gzip is undone, text that
-//! begins with `<` is XML, everything else is one URL a line. In XML the names of elements count
-//! and their namespace does not, since many files get it wrong: `loc` in `url` is a page, `loc` in
-//! `sitemap` another sitemap (so is the address where `loc` is forgotten), and the `link` of an
-//! `item` or `entry` is a page too, for the protocol admits RSS and Atom. The addresses of images
-//! and videos are not taken. Damaged XML gives what was read before the damage.
+//! *Idea.* The bytes decide, not the media type of the server: gzip is decompressed, text that
+//! begins with `<` is XML, and everything else is one URL per line. In XML only the names of
+//! elements count, not their namespace, because many files have a wrong one. `loc` in `url` is a
+//! page, and `loc` in `sitemap` another sitemap; if `loc` is missing, the URL may be the text of
+//! the element itself. The `link` of an `item` or `entry` is a page too, because the protocol
+//! allows RSS and Atom. The URLs of images and videos are ignored. Damaged XML gives the URLs
+//! before the damage.
 //!
-//! URLs are given as written, without white space around; they are normalised and judged like any
-//! link, relative to the sitemap.
+//! URLs are returned as written, without surrounding whitespace. They are normalized and checked
+//! like any link, relative to the sitemap.
 //!
 //! *Cost.* Linear. *Limits.* [`Limits`] on the bytes after decompression, and on entries: the
-//! protocol allows 50 MiB and 50,000. What exceeds them is not read, and the result says so.
+//! protocol allows 50 MiB and 50,000. Bytes and entries beyond that are not read, and the result
+//! says so.
 
 use std::io::Read;
 
@@ -23,15 +26,15 @@ use quick_xml::reader::Reader;
 
 use crate::mark::without_mark;
 
-/// Bytes that the protocol allows, after decompression.
+/// Maximum number of bytes in the protocol, after decompression.
 pub(crate) const MAX_BYTES: u64 = 50 << 20;
 
 /// How much of a sitemap is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes, after decompression.
+    /// Maximum number of bytes, after decompression.
     pub max_bytes: u64,
-    /// Pages and sitemaps.
+    /// Maximum number of pages and sitemaps.
     pub max_entries: usize,
 }
 
@@ -44,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-/// What a sitemap lists.
+/// The contents of a sitemap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sitemap {
     /// Pages.
@@ -53,7 +56,7 @@ pub struct Sitemap {
     pub sitemaps: Vec<Listing>,
     /// Whether a limit was reached.
     pub is_cut: bool,
-    /// Whether something could not be read: compressed data, XML, or a line that is no URL.
+    /// Whether something could not be read: compressed data, XML, or a line that is not a URL.
     pub is_damaged: bool,
 }
 
@@ -62,14 +65,15 @@ pub struct Sitemap {
 pub struct Listing {
     /// As written.
     pub url: String,
-    /// When it was last changed, as written.
+    /// Its last modification, as written.
     pub last_modified: Option<String>,
-    /// How it ranks among the pages of its site, as written.
+    /// Its rank among the pages of its site, as written.
     pub priority: Option<String>,
 }
 
 impl Listing {
-    /// When it was last changed, in seconds since 1970. A day without a time is its beginning.
+    /// Returns its last modification, in seconds since 1970. A date without a time is the start of
+    /// that day.
     pub(crate) fn modified(&self) -> Option<u32> {
         let text = self.last_modified.as_deref()?.trim();
         let seconds = arose_corpus::time::parse(text)
@@ -77,7 +81,7 @@ impl Listing {
         seconds?.try_into().ok()
     }
 
-    /// The priority as a number; not a number where there is none.
+    /// Returns the priority as a number; NaN if there is none.
     pub(crate) fn priority(&self) -> f32 {
         let text = self.priority.as_deref();
         text.and_then(|text| text.parse().ok()).unwrap_or(f32::NAN)
@@ -115,14 +119,14 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Sitemap {
     sitemap
 }
 
-/// Reads one byte more than the limit, to know that there is more.
+/// Reads one byte more than the limit, to detect longer input.
 fn read_up_to(reader: impl Read, limits: Limits, out: &mut Vec<u8>) -> std::io::Result<usize> {
     let limit = limits.max_bytes.saturating_add(1);
     reader.take(limit).read_to_end(out)
 }
 
 impl Sitemap {
-    /// Adds an entry unless there are enough.
+    /// Adds an entry unless the limit is reached.
     fn push(&mut self, kind: EntryKind, entry: Listing, limits: Limits) {
         if self.pages.len() + self.sitemaps.len() >= limits.max_entries {
             self.is_cut = true;
@@ -194,34 +198,34 @@ fn parse_xml(text: &str, limits: Limits, sitemap: &mut Sitemap) {
     state.finish_entry();
 }
 
-/// What an entity stands for; nothing if it is not one of XML's own.
+/// Returns the text of an entity; empty if it is not predefined in XML.
 fn reference(name: &str) -> String {
     let entity = format!("&{name};");
     quick_xml::escape::unescape(&entity).map_or_else(|_| String::new(), |text| text.into_owned())
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryKind {
     Page,
     Sitemap,
-    /// Of a feed: its address is in `link`.
+    /// An entry of a feed, whose URL is in `link`.
     FeedItem,
 }
 
-/// Elements that mean something here.
+/// Elements with a meaning here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Element {
     Entry(EntryKind),
     Url,
-    /// What may be the address where there is no other: the `guid` of a feed.
+    /// The `guid` of a feed, which may be the URL if there is no other.
     Fallback,
     LastModified,
     Priority,
     Other,
 }
 
-/// Where the reader is.
+/// The state of the reader.
 struct State<'s> {
     sitemap: &'s mut Sitemap,
     limits: Limits,
@@ -237,14 +241,14 @@ struct OpenEntry {
     url: String,
     last_modified: String,
     priority: String,
-    /// Text of the entry itself or of a fallback, for those that have no `loc` or `link`.
+    /// Text of the entry itself or of a fallback, for entries without `loc` or `link`.
     text: String,
 }
 
-/// How deep elements may nest. Sitemaps need four.
+/// Maximum nesting depth of elements. Sitemaps need four.
 const MAX_DEPTH: usize = 64;
 
-/// How long a text may be; the rest of a longer one is dropped.
+/// Maximum length of a text; the rest of a longer one is dropped.
 const MAX_TEXT: usize = 8 << 10;
 
 impl State<'_> {
@@ -272,7 +276,7 @@ impl State<'_> {
         self.open.push(element);
     }
 
-    /// What an element means inside the innermost open one.
+    /// Returns the meaning of an element inside the innermost open one.
     fn element(&self, name: &str) -> Element {
         let name = name.to_ascii_lowercase();
         match (self.open.last(), name.as_str()) {
@@ -288,7 +292,7 @@ impl State<'_> {
         }
     }
 
-    /// Atom has the address in an attribute, and several links of which one leads to the page.
+    /// Takes the URL from an attribute, where Atom has it. Of several links, one leads to the page.
     fn take_href(&mut self, tag: &BytesStart<'_>) {
         let attribute = |name: &str| {
             let attribute = tag.try_get_attribute(name).ok().flatten()?;
@@ -442,7 +446,7 @@ mod tests {
         assert_eq!((short.pages.len(), short.is_cut), (1, true));
     }
 
-    /// A bomb: ten megabytes of blanks in ten kilobytes.
+    /// A decompression bomb: ten megabytes of spaces in ten kilobytes.
     #[test]
     fn a_small_file_cannot_become_a_large_one() {
         use std::io::Write;

@@ -1,13 +1,13 @@
-//! The course of a crawl: how did it do, second by second?
+//! Crawl statistics over time, in `statistics.jsonl`.
 //!
-//! *Question.* Counters say where a crawl is; whoever watches it wants to see how it got there,
-//! also after days, and also of a crawl that was killed. *Idea.* A file that gets a line, an object
-//! in JSON, every [`EVERY`]; `docs/formats.md` has its fields. A file of [`MAX_LINES`] lines loses
-//! every second one, and the pause between lines doubles, so it is never larger than some megabytes
-//! and always covers the whole crawl. Nothing depends on it: a torn line is cut off at the next
-//! start.
+//! *Question.* Counters show the current state of a crawl. How did it get there? This should be
+//! visible even after days, and also for a crawl that was killed. *Idea.* A file gets a line, a
+//! JSON object, every [`EVERY`]; `docs/formats.md` has its fields. A file of [`MAX_LINES`] lines
+//! loses every second one, and the interval between lines doubles. So it never exceeds some
+//! megabytes and always covers the whole crawl. Nothing depends on it: a partial line is cut off at
+//! the next start.
 //!
-//! Times go on where the run before ended; the pause between two runs does not count.
+//! Times continue from the end of the previous run; the pause between two runs does not count.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -21,13 +21,13 @@ use crate::error::{Context, Error};
 use crate::frontier::{SiteQuality, SiteStanding, Standing};
 use crate::journal::HostId;
 
-/// The file in the folder of a crawl.
+/// The file in the directory of a crawl.
 pub(crate) const FILE: &str = "statistics.jsonl";
 
-/// Between two lines, at first.
+/// Initial interval between two lines.
 const EVERY: Duration = Duration::from_secs(1);
 const MAX_LINES: usize = 2000;
-/// Kinds of answers in a line, the most frequent ones.
+/// Maximum number of statuses in a line, the most frequent ones.
 const MAX_STATUSES: usize = 32;
 
 /// The file, open for appending.
@@ -37,7 +37,7 @@ pub(crate) struct Statistics {
     file: File,
     n_lines: usize,
     every: Duration,
-    /// Of the runs before.
+    /// Time of the previous runs.
     before: f64,
     written: Option<Duration>,
 }
@@ -50,7 +50,7 @@ pub(crate) enum LineKind {
 }
 
 impl Statistics {
-    /// Opens the file of a folder, or makes it.
+    /// Opens the file of a directory, or creates it.
     pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let text = match std::fs::read(&path) {
@@ -101,7 +101,7 @@ impl Statistics {
         Ok(())
     }
 
-    /// Leaves every second line out.
+    /// Removes every second line.
     fn thin(&mut self) -> Result<(), Error> {
         let text = std::fs::read(&self.path).context("reading", &self.path)?;
         let lines = text.split_inclusive(|&byte| byte == b'\n');
@@ -122,7 +122,7 @@ fn append(path: &Path) -> Result<File, Error> {
     file.context("opening", path)
 }
 
-/// The number that each line begins with.
+/// Returns the seconds that a line begins with.
 fn seconds_of(line: &[u8]) -> Option<f64> {
     let line = std::str::from_utf8(line).ok()?;
     let (seconds, _) = line.strip_prefix(START)?.split_once(',')?;
@@ -134,7 +134,7 @@ fn seconds_of(line: &[u8]) -> Option<f64> {
 
 const START: &str = "{\"seconds\": ";
 
-/// A line. Names of hosts are normal and hold nothing that would have to be escaped.
+/// Writes a line. Host names are normalized and need no escapes.
 fn text(line: LineKind, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64)]) -> String {
     let mut text = format!("{START}{seconds:.3}");
     let mut number = |name: &str, value: u64| {
@@ -211,7 +211,7 @@ fn text(line: LineKind, seconds: f64, snapshot: &Snapshot, slowest: &[(&str, f64
     text
 }
 
-/// The state of a crawl that looks for a topic.
+/// Appends the state of a crawl with a topic.
 fn push_topic(text: &mut String, topic: &Topic) {
     let short = |number: f32| (f64::from(number) * 1e4).round() / 1e4;
     let words = |words: &[(String, f32)]| -> Vec<(String, f64)> {
@@ -230,7 +230,8 @@ fn push_topic(text: &mut String, topic: &Topic) {
     let _ = write!(text, ", \"topic\": {numbers}");
 }
 
-/// How the crawl in a folder does that looks for a topic, by the last line; none if it has none.
+/// Returns the state of the topic of the crawl in a directory, from the last line; `None` if it has
+/// no topic.
 pub(crate) fn topic(folder: &Path, counters: &Counters) -> Option<Topic> {
     let line = last_line(folder)?;
     let topic = line.get("topic")?;
@@ -245,7 +246,7 @@ pub(crate) fn topic(folder: &Path, counters: &Counters) -> Option<Topic> {
     })
 }
 
-/// What is believed of pages. The last class of each kind has no bound.
+/// Appends the estimates of the freshness of pages. The last class of each kind has no bound.
 fn push_freshness(text: &mut String, freshness: &Freshness) {
     let bound = |bound: f64| match bound.is_finite() {
         true => bound.to_string(),
@@ -294,8 +295,8 @@ fn push_rules(text: &mut String, snapshot: &Snapshot) {
     );
 }
 
-/// The sites with the most pages of low quality, as the last line has them; none if it is not
-/// there.
+/// Returns the sites with the most pages of low quality, from the last line; `None` if it is
+/// missing.
 pub(crate) fn poor_sites(folder: &Path) -> Vec<SiteQuality> {
     let line = last_line(folder);
     let site = |site: &serde_json::Value| {
@@ -312,7 +313,7 @@ pub(crate) fn poor_sites(folder: &Path) -> Vec<SiteQuality> {
     sites.into_iter().flatten().filter_map(site).collect()
 }
 
-/// The last line of the file of a folder.
+/// Returns the last line of the file of a directory.
 fn last_line(folder: &Path) -> Option<serde_json::Value> {
     let text = std::fs::read(folder.join(FILE)).ok()?;
     let line = text
@@ -321,18 +322,18 @@ fn last_line(folder: &Path) -> Option<serde_json::Value> {
     line.and_then(|line| serde_json::from_slice(line).ok())
 }
 
-/// The hosts that take longest to answer: a short list, so that no time has to be kept for others.
+/// The hosts that take longest to respond: a short list, so that no time has to be kept for others.
 #[derive(Debug, Default)]
 pub(crate) struct Slowest {
     rows: Vec<(HostId, f64)>,
 }
 
-/// Hosts in the list.
+/// Number of hosts in the list.
 const N_SLOWEST: usize = 12;
 
 impl Slowest {
-    /// Takes down how long an answer took. Whoever is in the list gets faster or slower by a
-    /// quarter of the difference.
+    /// Records how long a response took. The time of a host in the list moves by a quarter of the
+    /// difference.
     pub(crate) fn note(&mut self, host: HostId, took: Duration) {
         let ms = took.as_secs_f64() * 1000.0;
         if let Some((_, mean)) = self.rows.iter_mut().find(|(other, _)| *other == host) {
@@ -346,7 +347,7 @@ impl Slowest {
         }
     }
 
-    /// Hosts and milliseconds, the slowest first.
+    /// Returns hosts and milliseconds, slowest first.
     pub(crate) fn rows(&self) -> Vec<(HostId, f64)> {
         let mut rows = self.rows.clone();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -427,7 +428,7 @@ mod tests {
         assert_eq!(line["fresh_sites"][0][0], "h.org");
     }
 
-    /// Time goes on where it was, and what a crash tore is cut off.
+    /// Time continues where it was, and a partial line after a crash is cut off.
     #[test]
     fn a_second_run_goes_on() {
         let folder = tempfile::tempdir().unwrap();

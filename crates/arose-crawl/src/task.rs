@@ -1,4 +1,4 @@
-//! Work on a thread of its own, for as long as somebody wants the result.
+//! Runs work on a separate thread for as long as the result is wanted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use crate::error::Error;
 
-/// Something under way. Dropped, it is told to stop and waited for.
+/// Work in progress. When dropped, it is told to stop and waited for.
 #[derive(Debug)]
 pub(crate) struct Task<T> {
     thread: Option<JoinHandle<Result<T, Error>>>,
@@ -14,7 +14,7 @@ pub(crate) struct Task<T> {
 }
 
 impl<T: Send + 'static> Task<T> {
-    /// Starts work that looks now and then whether it is to stop.
+    /// Starts work, which should check now and then whether to stop.
     pub(crate) fn start(
         work: impl FnOnce(&AtomicBool) -> Result<T, Error> + Send + 'static,
     ) -> Self {

@@ -1,15 +1,15 @@
-//! How long the turns of the loop take.
+//! Measures how long the turns of the crawl loop take.
 //!
-//! The loop does one thing after another: takes in responses, gives out turns, queues links. While
-//! it does so no request is sent and no response is read, so a long turn is a stall of the whole
-//! crawl. A histogram shows how often that happens.
+//! The loop does one thing after another: takes in responses, gives out turns, queues links.
+//! Meanwhile no request is sent and no response is read, so a long turn stalls the whole crawl. A
+//! histogram shows how often that happens.
 
 use std::time::Duration;
 
-/// From this on a turn is a stall: hosts must not be blamed for the time it took.
+/// Duration from which a turn is a stall: hosts must not be blamed for the time it took.
 pub(crate) const STALL: Duration = Duration::from_millis(20);
 
-/// Times of turns, since the run began.
+/// Durations of turns since the run began.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     /// By bound, and those beyond the last.
@@ -29,13 +29,13 @@ impl Turns {
         self.longest = self.longest.max(took);
     }
 
-    /// How many turns there were.
+    /// Returns the number of turns.
     #[must_use]
     pub fn n(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// For each bound, how many turns took no longer.
+    /// Returns for each bound the number of turns that took no longer.
     pub fn up_to(&self) -> impl Iterator<Item = (u64, u64)> {
         let sums = self.counts.iter().scan(0, |sum, n| {
             *sum += n;
@@ -44,13 +44,13 @@ impl Turns {
         Self::BOUNDS_MS.into_iter().zip(sums)
     }
 
-    /// The time of all of them.
+    /// Returns the total time of all turns.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.total
     }
 
-    /// The time of the longest.
+    /// Returns the time of the longest turn.
     #[must_use]
     pub fn longest(&self) -> Duration {
         self.longest

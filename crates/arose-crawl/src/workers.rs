@@ -1,9 +1,9 @@
 //! Threads that read pages.
 //!
-//! The thread that fetches must never be late for a host, so it reads nothing itself unless told to
-//! (`machine.threads = 0`, which tests use to have time stand still meanwhile). Jobs go into a
-//! queue of bounded length that the workers empty, reports into one that the crawl empties. While
-//! the first is full no new requests are made.
+//! The thread that fetches must never be late for a host. So it reads no pages itself, unless
+//! `machine.threads` is 0, which tests use so that time stands still meanwhile. Jobs go into a
+//! bounded queue that the workers empty, and reports into one that the crawl empties. While the
+//! first is full, no new requests are made.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -15,23 +15,23 @@ use tokio::sync::mpsc;
 use crate::error::Error;
 use crate::page::{Job, Reader, Report, Shared};
 
-/// Jobs that wait for each worker.
+/// Maximum number of queued jobs per worker.
 const QUEUE: usize = 64;
 
 /// Reads pages, here or on threads.
 #[derive(Debug)]
 pub(crate) struct Workers {
     place: Readers,
-    /// What pages are read by.
+    /// The state for reading pages.
     shared: Arc<Shared>,
     /// Jobs without a report.
     pub(crate) n_open: usize,
     n_most: usize,
-    /// Jobs that the queue had no room for; no more than requests were in flight.
+    /// Jobs that did not fit into the queue; at most as many as there were open requests.
     overflow: VecDeque<Assignment>,
 }
 
-/// A job, and what it is to be read by.
+/// A job, and the state for reading it.
 type Assignment = (Job, Arc<Shared>);
 
 #[derive(Debug)]
@@ -60,12 +60,12 @@ impl Workers {
         }
     }
 
-    /// Has later jobs read by other settings.
+    /// Changes the settings of later jobs.
     pub(crate) fn renew(&mut self, shared: &Arc<Shared>) {
         self.shared = Arc::clone(shared);
     }
 
-    /// Hands over a job.
+    /// Submits a job.
     pub(crate) fn submit(&mut self, job: Job) -> Result<(), Error> {
         self.n_open += 1;
         match &mut self.place {
@@ -101,7 +101,7 @@ impl Workers {
         Ok(())
     }
 
-    /// A report that is there.
+    /// Returns a report that is ready.
     pub(crate) fn try_next(&mut self) -> Result<Option<Report>, Error> {
         let report = match &mut self.place {
             Readers::Here(_, reports) => reports.pop_front(),
@@ -114,7 +114,7 @@ impl Workers {
         Ok(report)
     }
 
-    /// Waits for a report; for ever if none is due.
+    /// Waits for a report; forever if none is due.
     pub(crate) async fn next(&mut self) -> Option<Report> {
         let report = match &mut self.place {
             Readers::Here(_, reports) => reports.pop_front(),
@@ -129,7 +129,7 @@ impl Workers {
         }
     }
 
-    /// How full the queue is.
+    /// Returns how full the queue is.
     pub(crate) fn backlog(&self) -> f64 {
         self.n_open as f64 / self.n_most as f64
     }
@@ -158,7 +158,8 @@ fn threads(shared: &Arc<Shared>, n_threads: usize) -> Readers {
     }
 }
 
-/// The lock is held while waiting: another worker that wants a job can do nothing else either.
+/// Waits for a job. The lock is held meanwhile, because another worker that needs a job has nothing
+/// else to do either.
 fn next_job(queue: &Mutex<Receiver<Assignment>>) -> Option<Assignment> {
     queue
         .lock()

@@ -1,4 +1,4 @@
-//! What a host costs in memory when it is not among those that are kept there.
+//! Measures the memory of a host that is not among those kept in memory.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
@@ -53,7 +53,7 @@ fn growth(n_warm: usize) -> f64 {
     (after - before) as f64 / N as f64
 }
 
-/// A crawl that met so many hosts, nine in ten of which have nothing left, and was killed.
+/// A crawl that met this many hosts, nine in ten of which have nothing left, and was killed.
 fn killed(n_hosts: u64) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut crawl = open(folder.path(), 1000);
@@ -64,27 +64,27 @@ fn killed(n_hosts: u64) -> tempfile::TempDir {
     folder
 }
 
-/// What a start takes: bytes of memory at most, and nanoseconds of the processor.
+/// The cost of a start: peak memory in bytes, and CPU time in nanoseconds.
 fn start(folder: &Path, n_warm: usize) -> (usize, u64) {
     let (before, begun) = (ALLOCATOR.current_usage(), processor_time());
     ALLOCATOR.reset_peak_usage();
     let mut crawl = open_with(folder, n_warm, &["/old/"]);
     let peak = ALLOCATOR.peak_usage() - before;
     let took = processor_time() - begun;
-    // What was found out of scope is off the queue for good.
+    // URLs out of scope are removed from the queue permanently.
     crawl.add_seeds(std::iter::empty()).unwrap();
     (peak, took)
 }
 
-/// Of this thread, which does everything here.
+/// The CPU time of this thread, which does everything here.
 fn processor_time() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// A start with twice as many hosts takes twice the time, and little more memory: a first one that
-/// finds most URLs out of scope, and one after that. Of the memory of a host, about 100 bytes are
-/// its events, which beyond a limit go to a file.
+/// A start with twice as many hosts takes twice the time, and little more memory. This holds for a
+/// first start that finds most URLs out of scope, and for the next one. Of the memory of a host,
+/// about 100 bytes are its events, which go to a file beyond a limit.
 fn starts_are_small() {
     let folders = [killed(N), killed(2 * N)];
     for round in 0..2 {
@@ -102,8 +102,8 @@ fn starts_are_small() {
     assert!(took[1] < 3 * took[0], "{took:?}");
 }
 
-/// What is learned about URL rules takes no more than 200 MB for 100,000 templates with two
-/// parameters each, and for any number of them.
+/// Learning URL rules takes at most 200 MB for 100,000 templates with two parameters each, and for
+/// any number of them.
 fn rules_are_small() {
     let before = ALLOCATOR.current_usage();
     let mut learner = Learner::new(Rules::default().learning().unwrap());
@@ -128,13 +128,13 @@ fn rules_are_small() {
 }
 
 /// About 70 of the bytes are for a URL in the buffer of the seen set, and 50 for its text, both of
-/// which are bounded. Tables double now and then, which falls on few hosts here.
+/// which are bounded. Tables double occasionally, which affects few hosts here.
 #[test]
 fn issue_22_cold_hosts_are_small() {
     let (cold, warm) = (growth(1000), growth(usize::MAX));
     assert!(warm > 600.0, "{warm}");
     assert!(cold < 300.0, "{cold}");
-    // In the same test: others would allocate meanwhile.
+    // In the same test, because others would allocate meanwhile.
     starts_are_small();
     rules_are_small();
 }

@@ -1,7 +1,7 @@
 //! Times the stages of a run: `dedup_speed INPUT OUT POLICY THREADS [MEMORY_MIB [ids]]`.
 //!
-//! Of web pages the visible text is taken, and all pairs are listed if `AROSE_ALL_PAIRS` is set.
-//! With `ids`, kept documents are listed and not copied.
+//! Uses the visible text of web pages, and lists all pairs if `AROSE_ALL_PAIRS` is set. With `ids`,
+//! kept documents are listed, not copied.
 
 use std::path::{Path, PathBuf};
 

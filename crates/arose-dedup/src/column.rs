@@ -1,8 +1,8 @@
 //! Files of fixed-size records: written once in order, then scanned or looked up.
 //!
-//! Every stage leaves columns behind, one record a document or a pair, in the byte order of the
-//! machine: they are read by the run that wrote them and by no other. A lookup reads from memory
-//! where the file fits its allowance and from the file otherwise, with the same result.
+//! Every stage writes columns, with one record per document or pair, in the byte order of the
+//! machine. Only the run that wrote them reads them. A lookup reads from memory if the file fits
+//! into its allowance and from the file otherwise, with the same result.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, IoSlice, Read, Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ use bytemuck::Pod;
 
 use crate::Error;
 
-/// Bytes that a file being read or written has in memory.
+/// Size in bytes of the buffer of a file being read or written.
 pub(crate) const BUFFER_BYTES: usize = 1 << 18;
 
 /// Writes records one after the other.
@@ -37,7 +37,7 @@ impl<T: Pod> Writer<T> {
         })
     }
 
-    /// Goes on after the first records of a file that was not finished.
+    /// Resumes after the first records of an unfinished file.
     pub(crate) fn resume(path: &Path, n_records: u64) -> Result<Self, Error> {
         let file = truncated(path, n_records * size_of::<T>() as u64)?;
         Ok(Self {
@@ -48,12 +48,12 @@ impl<T: Pod> Writer<T> {
         })
     }
 
-    /// How many records were written so far.
+    /// Returns the number of records written so far.
     pub(crate) fn len(&self) -> u64 {
         self.n_records
     }
 
-    /// Hands everything to the system, so that it survives this process.
+    /// Passes all data to the operating system, so that it survives this process.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.file.flush().map_err(Error::io("write", &self.path))
     }
@@ -76,17 +76,17 @@ impl<T: Pod> Writer<T> {
     }
 }
 
-/// Writes records that come in lists of some length, without a copy of them.
+/// Writes records that arrive in lists, without copying them.
 pub(crate) struct ListWriter<T> {
     path: PathBuf,
     file: File,
-    /// Lists that wait to be written together.
+    /// Lists that are to be written together.
     waiting: Vec<Vec<T>>,
     n_waiting_bytes: usize,
     n_records: u64,
 }
 
-/// Lists that are written together; the system takes no more than 1024.
+/// Number of lists that are written together. The operating system accepts at most 1024.
 const MAX_WAITING: usize = 512;
 
 impl<T: Pod> ListWriter<T> {
@@ -100,12 +100,12 @@ impl<T: Pod> ListWriter<T> {
         })
     }
 
-    /// How many records were written so far.
+    /// Returns the number of records written so far.
     pub(crate) fn len(&self) -> u64 {
         self.n_records
     }
 
-    /// Hands everything to the system, so that it survives this process.
+    /// Passes all data to the operating system, so that it survives this process.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.write().map_err(Error::io("write", &self.path))
     }
@@ -167,7 +167,7 @@ impl<T: Pod> Scan<T> {
         })
     }
 
-    /// How many records are still to come.
+    /// Returns the number of remaining records.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
@@ -185,7 +185,7 @@ impl<T: Pod> Scan<T> {
     }
 }
 
-/// Writes records to their places in a file, from many threads.
+/// Writes records to their positions in a file, from many threads.
 pub(crate) struct Slots<T> {
     path: PathBuf,
     file: File,
@@ -193,7 +193,7 @@ pub(crate) struct Slots<T> {
 }
 
 impl<T: Pod> Slots<T> {
-    /// A file of so many records; those that are never written are zero.
+    /// Creates a file of this many records. Records that are never written are zero.
     pub(crate) fn create(path: &Path, n_records: u64) -> Result<Self, Error> {
         let file = File::create(path).map_err(Error::io("create", path))?;
         file.set_len(n_records * size_of::<T>() as u64)
@@ -214,14 +214,14 @@ impl<T: Pod> Slots<T> {
     }
 }
 
-/// Records by their number.
+/// Random access to records by number.
 pub(crate) enum Column<T> {
     Memory(Vec<T>),
     File { path: PathBuf, file: File },
 }
 
 impl<T: Pod> Column<T> {
-    /// Opens a column; it is kept in memory if it has at most `allowance` bytes.
+    /// Opens a column. It is loaded into memory if it has at most `allowance` bytes.
     pub(crate) fn open(path: &Path, allowance: u64) -> Result<Self, Error> {
         let file = File::open(path).map_err(Error::io("open", path))?;
         let n_records = n_records::<T>(&file, path)? as usize;
@@ -238,7 +238,7 @@ impl<T: Pod> Column<T> {
         Ok(Self::Memory(records))
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> Result<u64, Error> {
         match self {
             Self::Memory(records) => Ok(records.len() as u64),
@@ -246,7 +246,7 @@ impl<T: Pod> Column<T> {
         }
     }
 
-    /// Record `index`, which must be there.
+    /// Returns record `index`, which must exist.
     pub(crate) fn get(&self, index: u32) -> Result<T, Error> {
         match self {
             Self::Memory(records) => Ok(records[index as usize]),
@@ -260,7 +260,7 @@ impl<T: Pod> Column<T> {
         }
     }
 
-    /// The records from `start` on, as many as `out` holds.
+    /// Reads the records from `start` on, as many as fit into `out`.
     pub(crate) fn read_into(&self, start: u64, out: &mut [T]) -> Result<(), Error> {
         match self {
             Self::Memory(records) => {
@@ -274,7 +274,7 @@ impl<T: Pod> Column<T> {
     }
 }
 
-/// A file to write to after its first bytes; what follows them is truncated.
+/// Opens a file to write after its first bytes. Anything that follows them is cut off.
 fn truncated(path: &Path, n_bytes: u64) -> Result<File, Error> {
     let file = File::options().write(true).open(path);
     let mut file = file.map_err(Error::io("open", path))?;
@@ -299,7 +299,7 @@ fn n_records<T>(file: &File, path: &Path) -> Result<u64, Error> {
     }
     Err(Error::Damaged {
         path: path.to_owned(),
-        detail: format!("{n_bytes} bytes are no whole number of records of {size}"),
+        detail: format!("{n_bytes} bytes are not a multiple of the record size {size}"),
     })
 }
 

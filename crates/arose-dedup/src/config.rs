@@ -30,6 +30,8 @@ pub struct Config {
     pub exact: Exact,
     /// What happens to empty documents, which are never duplicates.
     pub empty: Empty,
+    /// Which versions of a page take part.
+    pub versions: Versions,
     /// Documents under one key whose sketches are all compared with each other, where they must
     /// be; beyond it each is compared with fewer, and the loss is reported.
     pub cap: NonZeroUsize,
@@ -145,6 +147,17 @@ pub enum Empty {
     Drop,
 }
 
+/// Which versions of a page take part in a run, where the input has several of one URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Versions {
+    /// All of them.
+    #[default]
+    All,
+    /// The one fetched last; the others are dropped, by the rule `superseded`. The input is read
+    /// twice.
+    Current,
+}
+
 /// How what sites repeat is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SiteCounts {
@@ -211,6 +224,7 @@ impl Default for Config {
             keep: Keep::First,
             exact: Exact::Text,
             empty: Empty::Keep,
+            versions: Versions::All,
             cap: NonZeroUsize::new(1024).expect("1024 is not zero"),
             pairs: ListedPairs::Verified,
             site: SiteKind::Registrable,
@@ -306,6 +320,9 @@ impl Config {
         }
         if files.all_text {
             settings["all_text"] = json!(true);
+        }
+        if self.versions == Versions::Current {
+            settings["versions"] = json!("current");
         }
         let output = self.output;
         if output.kept == KeptAs::Ids {

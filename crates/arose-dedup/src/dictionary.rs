@@ -1,21 +1,20 @@
 //! Tokens on disk, in little more than two bytes each.
 //!
 //! *Question.* Verification needs the tokens of documents, which are fingerprints of eight bytes,
-//! and nearly all documents are never verified. How are tokens stored in less space, so that those
-//! of any document can be read alone, and without costing more time than the bytes saved?
+//! but nearly all documents are never verified. How can tokens be stored in less space, so that
+//! those of any document can be read alone, without costing more time than the saved bytes?
 //!
-//! *Idea.* A few words make up most of a text. A *dictionary* is a table of 65,536 slots, four to a
-//! set; the first fingerprints that fall into a set get its slots, and keep them. A token is then
-//! the number of its slot, found with one look at four neighbouring words and no probing, or a mark
-//! and the fingerprint itself where its set was full. Since slots never change hands, the decoder
-//! needs the finished table alone and may begin at any document.
+//! *Idea.* A few words make up most of a text. A *dictionary* is a table of 65,536 slots in sets of
+//! four. The first fingerprints that fall into a set get its slots, and keep them. A token is then
+//! the number of its slot, found with one look at four neighbouring words and no probing. If its
+//! set is full, the token is a mark and the fingerprint itself. Since slots never change, the
+//! decoder needs only the finished table and can start at any document.
 //!
-//! When a dictionary fits a part of the input badly, because the language changed, another is
-//! begun, up to [`MAX_DICTIONARIES`].
+//! When a dictionary fits a part of the input badly, for example because the language changed,
+//! another one is started, up to [`MAX_DICTIONARIES`].
 //!
-//! *Cost.* 2 bytes per token in the dictionary and 10 per other one; 512 KiB of memory and disk per
-//! dictionary; about 1.5 ns to write or read a token. *Error.* None: what is read is what was
-//! written.
+//! *Cost.* 2 bytes per token in the dictionary and 10 per other token; 512 KiB of memory and disk
+//! per dictionary; about 1.5 ns to write or read a token. *Error.* None: the encoding is lossless.
 
 use std::cell::RefCell;
 use std::fs;
@@ -30,33 +29,33 @@ const UNITS: &str = "tokens";
 /// The file of dictionaries, one after the other.
 const DICTIONARIES: &str = "dictionaries";
 
-/// Slots of a set.
+/// Number of slots of a set.
 const N_WAYS: usize = 4;
 const N_SETS: usize = 1 << 14;
-/// Odd, with bits as good as random: the highest bits of a product depend on all of the other
+/// Odd, with bits like random ones: the highest bits of a product depend on all bits of the other
 /// factor.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-/// What is left of 64 bits is a set.
+/// Shift that leaves the number of a set.
 const SET_SHIFT: u32 = 64 - N_SETS.ilog2();
-/// The last slot, which stays free: a fingerprint follows.
+/// The last slot, which stays free. It means that a fingerprint follows.
 const LITERAL: u16 = u16::MAX;
-/// Units of a fingerprint.
+/// Number of units of a fingerprint.
 const LITERAL_UNITS: usize = 4;
 
-/// Dictionaries of a run, at most; together they take 32 MiB.
+/// Maximum number of dictionaries of a run. Together they take 32 MiB.
 const MAX_DICTIONARIES: usize = 64;
-/// Tokens after which the fit of a dictionary is judged.
+/// Number of tokens after which the fit of a dictionary is checked.
 const WINDOW: u64 = 1 << 20;
-/// A dictionary that lacks more than one in so many tokens of a window fits badly.
+/// A dictionary fits badly if it lacks more than one in this many tokens.
 const MAX_LITERALS: u64 = 8;
 
-/// Where the tokens of a document are.
+/// The position of the tokens of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TokenPlace {
     /// The first unit of two bytes.
     pub(crate) at: u64,
     pub(crate) n_tokens: u32,
-    /// How many of them are written out.
+    /// Number of tokens that are written as fingerprints.
     pub(crate) n_literals: u32,
     /// The number of the dictionary.
     pub(crate) dictionary: u16,
@@ -68,7 +67,7 @@ impl TokenPlace {
     }
 }
 
-/// Fingerprints by slot; zero where there is none.
+/// Fingerprints by slot; zero for free slots.
 #[derive(Clone)]
 struct Dictionary {
     sets: Vec<[u64; N_WAYS]>,
@@ -81,15 +80,15 @@ impl Dictionary {
         }
     }
 
-    /// The slot of a token, which gets one if its set has room; none if it has not, or if the token
-    /// looks like a free slot.
+    /// Returns the slot of a token, and assigns one if its set has a free slot. Returns none if it
+    /// has not, or if the token looks like a free slot.
     fn slot(&mut self, token: u64) -> Option<u16> {
         if token == 0 {
             return None;
         }
         let set = (token.wrapping_mul(FACTOR) >> SET_SHIFT) as usize;
         let ways = &mut self.sets[set];
-        // Without a branch, since which slot it is cannot be predicted.
+        // Without a branch, since the slot cannot be predicted.
         let way = usize::from(ways[1] == token)
             + 2 * usize::from(ways[2] == token)
             + 3 * usize::from(ways[3] == token);
@@ -106,7 +105,7 @@ impl Dictionary {
     }
 }
 
-/// How a dictionary has fitted since the last look.
+/// How well a dictionary has fitted since the last check.
 #[derive(Default)]
 struct Fit {
     n_tokens: u64,
@@ -118,13 +117,13 @@ pub(crate) struct TokenWriter {
     units: Writer<u16>,
     path: PathBuf,
     dictionary: Dictionary,
-    /// The number of the dictionary at work.
+    /// The number of the current dictionary.
     number: usize,
     fit: Fit,
     buffer: Vec<u16>,
 }
 
-/// What a file of tokens holds at a moment, to go on from.
+/// The state of a file of tokens, from which to resume.
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub(crate) struct TokenState {
     n_units: u64,
@@ -145,7 +144,7 @@ impl TokenWriter {
         })
     }
 
-    /// Goes on from a state; a dictionary may have got more tokens since, which does no harm.
+    /// Resumes from a state. A dictionary may have gained tokens since, which does no harm.
     pub(crate) fn resume(folder: &Path, state: TokenState) -> Result<Self, Error> {
         let path = folder.join(DICTIONARIES);
         let mut all = read_dictionaries(&path)?;
@@ -189,7 +188,7 @@ impl TokenWriter {
         })
     }
 
-    /// Begins another dictionary if this one fits badly.
+    /// Starts another dictionary if this one fits badly.
     fn judge(&mut self) -> Result<(), Error> {
         let Fit {
             n_tokens,
@@ -210,7 +209,7 @@ impl TokenWriter {
             .map_err(Error::io("write", &self.path))
     }
 
-    /// Hands everything to the system and says how to go on from there.
+    /// Passes all data to the operating system and returns the state from which to resume.
     pub(crate) fn flush(&mut self) -> Result<TokenState, Error> {
         self.write_dictionary()?;
         self.units.flush()?;
@@ -225,7 +224,7 @@ impl TokenWriter {
     }
 }
 
-/// The tokens of any document.
+/// Random access to the tokens of documents.
 pub(crate) struct TokenColumn {
     units: Column<u16>,
     /// Fingerprints by slot.
@@ -243,7 +242,7 @@ impl TokenColumn {
         })
     }
 
-    /// Units of all documents: places are below.
+    /// Returns the number of units of all documents. All positions are below it.
     pub(crate) fn n_units(&self) -> Result<u64, Error> {
         self.units.len()
     }
@@ -288,7 +287,7 @@ impl TokenColumn {
 }
 
 thread_local! {
-    /// Memory that a worker uses again.
+    /// Memory that a worker reuses.
     static UNITS_READ: RefCell<Vec<u16>> = RefCell::default();
 }
 
@@ -318,7 +317,7 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// Documents of words, many of them rare, and of a word that is zero.
+    /// Documents of words, many of them rare, and of a word whose fingerprint is zero.
     fn documents(seed: u64, n: usize) -> Vec<Vec<u64>> {
         let mut random = SplitMix::new(seed);
         let document = |_| {
@@ -374,7 +373,7 @@ mod tests {
         assert!(places.last().unwrap().dictionary > 0);
     }
 
-    /// Whatever was written after the state is gone, and what is written next is read.
+    /// Data written after the state is discarded, and data written next is read back.
     #[test]
     fn writing_goes_on_from_a_state() {
         let folder = tempfile::tempdir().unwrap();

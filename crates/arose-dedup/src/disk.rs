@@ -1,13 +1,14 @@
 //! Files whose changes must survive a crash, and a recording of those changes.
 //!
-//! *Question.* A program that keeps its promises after a power cut has to bring the right files to
-//! the disk in the right order. Tests that kill a process cannot show it: the system still has all
-//! that was written.
+//! *Question.* A program that keeps its guarantees after a power failure must bring the right files
+//! to disk in the right order. Tests that kill a process cannot show this, since the operating
+//! system still has all written data.
 //!
-//! *Idea.* Everything durable is written through [`File`] and the functions here, which are those
-//! of `std::fs` with the directory synced where a name must last. A test [records](Recording) the
-//! changes below a directory and makes from them what a power cut may leave: unsynced writes
-//! dropped, torn or out of order. *Cost.* Without a recording one test of a number per write.
+//! *Idea.* All durable data is written through [`File`] and the functions here. They are those of
+//! `std::fs`, and also sync the directory where a name must last. A test [records](Recording) the
+//! changes below a directory and generates from them what a power failure may leave: unsynced
+//! writes that are dropped, partial or out of order. *Cost.* Without a recording, one comparison of
+//! a number per write.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -22,13 +23,13 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct File {
     file: fs::File,
-    /// Where [`Write`] continues.
+    /// The position at which [`Write`] continues.
     at: u64,
     /// Its number in a recording.
     recorded: Option<(Arc<Log>, u64)>,
 }
 
-/// What a file contains when it is opened.
+/// The content of a file when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
     Empty,
@@ -36,7 +37,7 @@ enum Start {
 }
 
 impl File {
-    /// Creates an empty file; one that is there loses its content.
+    /// Creates an empty file. An existing file loses its content.
     ///
     /// # Errors
     ///
@@ -47,7 +48,7 @@ impl File {
         Self::with(path, &options, Start::Empty)
     }
 
-    /// Opens a file that is there, to read and write.
+    /// Opens an existing file for reading and writing.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl File {
         Self::with(path, options.read(true).write(true), Start::AsItIs)
     }
 
-    /// Opens a file to read and write; creates an empty one if there is none.
+    /// Opens a file for reading and writing, and creates an empty one if it does not exist.
     ///
     /// # Errors
     ///
@@ -82,17 +83,17 @@ impl File {
         })
     }
 
-    /// The file, to read it.
+    /// Returns the file, for reading.
     #[must_use]
     pub fn as_file(&self) -> &fs::File {
         &self.file
     }
 
-    /// Writes all bytes at a place.
+    /// Writes all bytes at a position.
     ///
     /// # Errors
     ///
-    /// When the system refuses; some of the bytes may have been written.
+    /// If the operating system reports an error. Some of the bytes may have been written.
     pub fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         let written = self.file.write_all_at(bytes, at);
         self.record(|file| Change::Write {
@@ -103,22 +104,22 @@ impl File {
         written
     }
 
-    /// Cuts the file to a length, or fills it up with zeros.
+    /// Cuts the file to a length, or pads it with zeros.
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// If the operating system reports an error.
     pub fn set_len(&self, n_bytes: u64) -> io::Result<()> {
         self.file.set_len(n_bytes)?;
         self.record(|file| Change::Length { file, n_bytes });
         Ok(())
     }
 
-    /// Returns when the content is on the disk. A new file also needs [`sync_folder`].
+    /// Returns when the content is on disk. A new file also needs [`sync_folder`].
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// If the operating system reports an error.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()?;
         self.record(|file| Change::Sync { file });
@@ -154,12 +155,12 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock in a file, which is created where it is missing; none if another process, or
-    /// another part of this one, holds it.
+    /// Takes the lock in a file, which is created if it is missing. Returns none if another
+    /// process, or another part of this one, has the lock.
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// If the operating system reports an error.
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
         let file = fs::File::options().create(true).append(true).open(path)?;
         match file.try_lock() {
@@ -172,14 +173,14 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child process has a copy of it from the moment it is
+        // Closing the file is not enough. A child process has a copy of it from the moment it is
         // forked until it runs its program, and the lock belongs to all copies. If unlocking fails,
-        // closing is what is left.
+        // closing is all that is left.
         let _ = self.file.unlock();
     }
 }
 
-/// Gives a file another name, in place of what has that name.
+/// Renames a file, and replaces an existing file of the new name.
 ///
 /// # Errors
 ///
@@ -205,11 +206,11 @@ pub fn remove(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns when the names in a directory are on the disk.
+/// Returns when the names in a directory are on disk.
 ///
 /// # Errors
 ///
-/// When the system refuses.
+/// If the operating system reports an error.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()?;
     if let Some(log) = recording_of(path) {
@@ -220,11 +221,11 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns when the content of a file that is there is on the disk, whoever wrote it.
+/// Returns when the content of an existing file is on disk, even if another process wrote it.
 ///
 /// # Errors
 ///
-/// When the system refuses.
+/// If the operating system reports an error.
 pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()?;
     if let Some(log) = recording_of(path) {
@@ -235,7 +236,7 @@ pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a directory with all that is in it.
+/// Removes a directory with all its contents.
 ///
 /// # Errors
 ///
@@ -250,11 +251,11 @@ pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates a directory with its parents, where they are missing; they last when this returns.
+/// Creates a directory and its missing parents. They are durable when this returns.
 ///
 /// # Errors
 ///
-/// When the system refuses.
+/// If the operating system reports an error.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -273,11 +274,11 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     sync_folder(parent)
 }
 
-/// Replaces a file as a whole: after a crash it has the old content or the new.
+/// Replaces a file atomically: after a crash it has the old content or the new.
 ///
 /// # Errors
 ///
-/// When the system refuses; the file is then what it was.
+/// If the operating system reports an error. The file is then unchanged.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
@@ -293,7 +294,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// A change below a recorded directory. Files have numbers, since names change.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// A file was met under this name: one that was created, or that was there before.
+    /// A file was seen under this name: a new file, or one that existed before.
     Link {
         /// The name.
         path: PathBuf,
@@ -304,31 +305,31 @@ pub enum Change {
     Write {
         /// The file.
         file: u64,
-        /// Where.
+        /// The position.
         at: u64,
-        /// What.
+        /// The bytes.
         bytes: Box<[u8]>,
     },
-    /// A file was truncated or filled up with zeros.
+    /// A file was truncated or padded with zeros.
     Length {
         /// The file.
         file: u64,
         /// Its length.
         n_bytes: u64,
     },
-    /// The content of a file was brought to the disk.
+    /// The content of a file was synced.
     Sync {
         /// The file.
         file: u64,
     },
-    /// A file got another name.
+    /// A file was renamed.
     Rename {
         /// The old name.
         from: PathBuf,
         /// The new one.
         to: PathBuf,
     },
-    /// A name is gone.
+    /// A name was removed.
     Remove {
         /// The name.
         path: PathBuf,
@@ -338,7 +339,7 @@ pub enum Change {
         /// The directory.
         path: PathBuf,
     },
-    /// The names in a directory were brought to the disk.
+    /// The names in a directory were synced.
     SyncFolder {
         /// The directory.
         path: PathBuf,
@@ -354,7 +355,7 @@ pub struct Recording {
 #[derive(Debug)]
 struct Log {
     root: PathBuf,
-    /// How much longer each sync takes.
+    /// Additional duration of each sync.
     sync_takes: Duration,
     state: Mutex<LogState>,
 }
@@ -367,18 +368,18 @@ struct LogState {
     n_files: u64,
 }
 
-/// All recordings, which are few and only in tests.
+/// All recordings. There are few, and only in tests.
 static RECORDINGS: Mutex<Vec<Arc<Log>>> = Mutex::new(Vec::new());
 static N_RECORDINGS: AtomicUsize = AtomicUsize::new(0);
 
 impl Recording {
-    /// Begins to record what happens below `root`.
+    /// Starts to record changes below `root`.
     #[must_use]
     pub fn start(root: &Path) -> Self {
         Self::start_slow(root, Duration::ZERO)
     }
 
-    /// As [`Recording::start`], on a disk that takes so long for every sync.
+    /// As [`Recording::start`], on a disk that takes this long for every sync.
     #[must_use]
     pub fn start_slow(root: &Path, sync_takes: Duration) -> Self {
         let log = Arc::new(Log {
@@ -391,13 +392,13 @@ impl Recording {
         Self { log }
     }
 
-    /// How many changes there were so far.
+    /// Returns the number of changes so far.
     #[must_use]
     pub fn n_changes(&self) -> usize {
         self.log.state().changes.len()
     }
 
-    /// All changes so far.
+    /// Returns all changes so far.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
         self.log.state().changes.clone()
@@ -474,7 +475,7 @@ impl LogState {
 mod tests {
     use super::*;
 
-    /// What a child process does that another thread is starting.
+    /// Simulates a child process that another thread is starting.
     #[test]
     fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
         let folder = tempfile::tempdir().unwrap();

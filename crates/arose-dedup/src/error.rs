@@ -264,7 +264,7 @@ impl std::fmt::Display for Change {
 }
 
 impl Error {
-    /// Makes an error from the failed action and its file.
+    /// Creates an error from the failed action and its file.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io {
             action,

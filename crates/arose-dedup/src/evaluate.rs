@@ -4,16 +4,16 @@
 //! does it find, and which settings should be the default?
 //!
 //! *Idea.* Only a ground truth that does not come from the rule can answer. There are two kinds.
-//! People have labelled pairs: [`gold`] reads them, and [`pairs`] compares every rule and threshold
-//! with the labels; [`difference`] classifies the differences of two documents. Or the corpus was
-//! generated, so that its duplicates are known: [`plant`] generates one, and [`run`] scores the
+//! People have labelled pairs: [`gold`] reads them, [`pairs`] compares every rule and threshold
+//! with the labels, and [`difference`] classifies the differences of two documents. Or the corpus
+//! was generated, so that its duplicates are known: [`plant`] generates one, and [`run`] scores the
 //! output directory of a run against it. [`ratings`] stores the ratings of sampled pairs of a run
-//! and makes tables of them. [`metric`] has the metrics: counts of correct and incorrect pairs, the
-//! probability that a duplicate scores above a distinct pair, intervals.
+//! and computes tables of them. [`metric`] has the metrics: counts of correct and incorrect pairs,
+//! the probability that a duplicate scores above a distinct pair, and intervals.
 //!
 //! *Papers.* The classes and the tables by B-sim and C-sim are those of Henzinger 2006.
 //!
-//! *Cost.* Labelled pairs are kept in memory as shingle sets: about 30 bytes per token. Planted
+//! *Cost.* Labelled pairs are stored in memory as shingle sets: about 30 bytes per token. Planted
 //! corpora are generated one page at a time, and scoring needs about 40 bytes per document and 24
 //! per planted pair.
 //!

@@ -1,9 +1,9 @@
-//! Why two documents are, or are not, of the same content: what is counted, what is frame, and what
-//! both have.
+//! Explains why two documents have the same content or not: counted text, frames and common text.
 //!
-//! The policy `content` weighs word pairs; people read passages. A token weighs as the heavier of
-//! its two word pairs, and both documents have it if one of these is in the chain. Rows go through
-//! both texts side by side: what both have in the same order, then what only one of them has.
+//! The policy `content` weighs word pairs, but people read passages. The weight of a token is that
+//! of the heavier of its two word pairs. A token is common to both documents if one of its word
+//! pairs is in the chain. Rows show both texts side by side: first text that both have in the same
+//! order, then text that only one of them has.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use arose_corpus::Document;
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
     text: &'a str,
-    /// Where each token is in the text; an image is an empty place.
+    /// The range of each token in the text. An image has an empty range.
     places: Vec<Range<usize>>,
     content: Content,
 }
 
 impl<'a> Source<'a> {
-    /// Takes a document; `weigh` makes its content of its shingles of two tokens.
+    /// Prepares a document; `weigh` computes its content from its shingles of two tokens.
     #[must_use]
     pub fn new(
         document: &'a Document,
@@ -52,7 +52,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether each token weighs less than 1, and how much.
+    /// Whether each token weighs less than 1, and its weight.
     fn weights(&self) -> Vec<f64> {
         let pairs = self.content.weights();
         let weight = |pair: Option<usize>| pair.and_then(|pair| pairs.get(pair)).copied();
@@ -64,7 +64,8 @@ impl<'a> Source<'a> {
         heavier.collect()
     }
 
-    /// The passages of some tokens: runs that are all frame, or all counted.
+    /// Returns the passages of a range of tokens: runs that are entirely frame, or entirely
+    /// counted.
     fn passages(&self, tokens: Range<usize>, weights: &[f64]) -> Vec<Passage<'a>> {
         let own = &weights[tokens.clone()];
         let mut start = tokens.start;
@@ -81,7 +82,7 @@ impl<'a> Source<'a> {
         passages.collect()
     }
 
-    /// The text from a token to where the first one after some others begins.
+    /// Returns the text from the first token of a range to the start of the token after the range.
     fn text_of(&self, tokens: Range<usize>) -> &'a str {
         let start = match tokens.start {
             0 => 0,
@@ -93,29 +94,29 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Some text of a document that is all frame, or all counted.
+/// A passage of a document that is entirely frame, or entirely counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passage<'a> {
-    /// As it stands in the document.
+    /// Its text, as in the document.
     pub text: &'a str,
-    /// Its tokens, images among them.
+    /// Its number of tokens, including images.
     pub n_tokens: usize,
     /// The mean weight of its tokens: 1 if it is counted in full.
     pub weight: f64,
 }
 
 impl Passage<'_> {
-    /// Whether other pages of the site repeat it, so that it counts less.
+    /// Returns whether other pages of the site repeat it, so that it counts less.
     #[must_use]
     pub fn is_frame(&self) -> bool {
         self.weight < 1.0
     }
 }
 
-/// What stands side by side.
+/// Passages side by side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// Whether both documents have it.
+    /// Whether both documents contain it.
     pub is_common: bool,
     /// The passages of each.
     pub sides: [Vec<Passage<'a>>; 2],
@@ -124,13 +125,13 @@ pub struct Row<'a> {
 /// Two documents side by side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explained<'a> {
-    /// The scores, which say the level.
+    /// The scores, which determine the level.
     pub score: Score,
     /// Both texts from beginning to end.
     pub rows: Vec<Row<'a>>,
 }
 
-/// Puts two documents side by side.
+/// Compares two documents side by side.
 #[must_use]
 pub fn explain<'a>(a: &Source<'a>, b: &Source<'a>) -> Explained<'a> {
     let mut scorer = Scorer::default();
@@ -153,13 +154,14 @@ pub fn explain<'a>(a: &Source<'a>, b: &Source<'a>) -> Explained<'a> {
     Explained { score, rows }
 }
 
-/// The runs of tokens that both texts have, from the chain of word pairs. Runs do not overlap.
+/// Returns the runs of tokens that both texts contain, from the chain of word pairs. Runs do not
+/// overlap.
 fn runs(chain: &[(u32, u32)], ends: [usize; 2]) -> Vec<[Range<usize>; 2]> {
     let steps = chain.chunk_by(|one, next| (one.0 + 1, one.1 + 1) == *next);
     let mut from = [0; 2];
     let runs = steps.filter_map(|run| {
         let (first, last) = (run.first()?, run.last()?);
-        // A token that the run before ends with on either side begins no other.
+        // A token at the end of the previous run on either side cannot start another run.
         let skip = |place: u32, from: usize| from.saturating_sub(place as usize);
         let n_skipped = skip(first.0, from[0]).max(skip(first.1, from[1]));
         let range = |first: u32, last: u32, end: usize| {

@@ -4,38 +4,39 @@
 //! millions of documents in the index does it duplicate, by which rule, and how similar are they?
 //! The index must survive the process, and its memory must be bounded.
 //!
-//! *Idea.* Comparing with all sketches is exact and too slow. Any two documents that match the rule
+//! *Idea.* Comparing with all sketches is exact but too slow. Any two documents that match the rule
 //! share a *key*: a band of MinHash values, a super-shingle or a pair of them, a piece of the
-//! simhash, the digest (see [`Kind`]). So keep sorted lists of `(key, row)`, look up the twenty
-//! keys of the query, and compare the stored sketches of the few rows found. This is the lecture's
-//! B-tree of sketch values, made from immutable sorted runs, since a B-tree would write a page for
-//! each of twenty keys of each document. The most recent documents are in memory and in a log; when
-//! they are too many they become a sorted run; a separate thread merges sorted runs of similar
-//! size.
+//! simhash, or the digest (see [`Kind`]). So the index stores sorted lists of `(key, row)`. A query
+//! looks up its twenty keys and compares the stored sketches of the few rows found. This is the
+//! lecture's B-tree of sketch values, built from immutable sorted runs. A B-tree would write a page
+//! for each of the twenty keys of each document. The most recent documents are in memory and in a
+//! log. When there are too many of them, they become a sorted run. A separate thread merges sorted
+//! runs of similar size.
 //!
 //! *Papers.* Broder 1997, Fetterly, Manasse & Najork 2003 and Henzinger 2006 for the keys; O'Neil,
 //! Cheng, Gawlick & O'Neil 1996 for the merging of runs; Bender et al. 2012 for the filters.
 //!
 //! *Parameters.* [`Settings`] when it is created, [`Options`] when it is opened.
 //!
-//! *Cost.* With the default settings 372 bytes per record, its name, and 4.1 bytes for each of
-//! twenty entries: about 465 bytes per document on disk, 20 in memory. With super-shingles and
-//! simhash ([`Kind::Compact`]) a record has 124 bytes and a document about 215. Under the policy
-//! `content` ([`Kind::Content`]) a record has 1,260 bytes, and the index counts what sites repeat,
-//! in at most 100 MB of memory. The measurements are in `bench/records`.
+//! *Cost.* With the default settings, a document takes a record of 372 bytes, its name, and 4.1
+//! bytes for each of twenty entries: about 465 bytes on disk, and 20 in memory. With super-shingles
+//! and simhash ([`Kind::Compact`]), a record has 124 bytes and a document takes about 215. Under
+//! the policy `content` ([`Kind::Content`]), a record has 1,260 bytes, and the index counts what
+//! sites repeat, in at most 100 MB of memory. The measurements are in `bench/records`.
 //!
 //! *Error.* None for [`Kind::Compact`], [`Kind::Full`] and [`Kind::Exact`]: the result equals that
 //! of comparing every document ([`Index::scan`]), hence exactly that of the rule. [`Kind::Jaccard`]
-//! has the error of the candidates of a run, which use the same keys and pass the same test: a pair
-//! at the threshold is found with the requested probability, and one below it may be taken for a
-//! duplicate, since there are no texts to verify it. [`Kind::Content`] has the error of its
-//! candidates, and knows of a site what came before. `docs/formats.md` has the probabilities.
+//! has the error of the candidates of a run, which use the same keys and pass the same test. It
+//! finds a pair at the threshold with the requested probability. It may take a pair below the
+//! threshold for duplicates, since there are no texts to verify it. [`Kind::Content`] has the error
+//! of its candidates, and knows only the pages of a site that came before. `docs/formats.md` lists
+//! the probabilities.
 //!
-//! *Guarantees.* One writer, any number of readers, also in other processes ([`Reader`]). A
-//! document whose insertion returned survives a kill of the process; after [`Index::commit`] also a
-//! power failure. Insertion is atomic.
+//! *Guarantees.* One writer and any number of readers, also in other processes ([`Reader`]). Once
+//! its insertion has returned, a document survives a kill of the process. After [`Index::commit`],
+//! it also survives a power failure. Insertion is atomic.
 //!
-//! *Not for* a complete corpus: the batch job finds all its pairs at once, and faster.
+//! *Not for* a complete corpus: a run of `arose dedup` finds all its pairs at once, and faster.
 //!
 //! ```
 //! use arose_dedup::index::{Index, Seen, Settings, Sketcher};
@@ -111,21 +112,23 @@ use merger::Merger;
 use state::{State, check_sketch};
 use writer::Writer;
 
-/// How an index is run; not part of it, and free to change from one time to the next.
+/// How to run an index. These options are not stored in the index and may change at each opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Documents in memory before they become a run. More take more memory, about 600 bytes each,
-    /// and a longer time to open, and make for fewer and larger runs. Default 100,000.
+    /// Number of documents in memory before they become a sorted run. A larger number takes more
+    /// memory, about 600 bytes per document, and a longer time to open, but gives fewer and larger
+    /// sorted runs. Default: 100,000.
     pub recent_docs: NonZeroU32,
-    /// Bytes of files kept in memory, in addition to the filters, to answer queries without
-    /// reading. Default 64 MiB, which is all of about 270,000 documents.
+    /// Bytes of files kept in memory, in addition to the filters, to avoid reads during queries.
+    /// Default: 64 MiB, which is enough for all files of about 270,000 documents.
     pub cache_bytes: u64,
-    /// Numbers that the policy `content` remembers of what sites repeat; a number takes 16 to 32
-    /// bytes of memory. Default 6 million: those of fifty thousand pages of 500 words, in 100 MB.
+    /// Maximum number of counts of repeated text that the policy `content` remembers. A count takes
+    /// 16 to 32 bytes of memory. Default: 6 million, enough for fifty thousand pages of 500 words,
+    /// in 100 MB.
     pub counted_pairs: NonZeroU32,
-    /// What [`Index::committed`] said, for those who remember it elsewhere: only what came later
-    /// may have been torn by a power cut, and is then dropped. Without it the index goes by what it
-    /// has noted itself.
+    /// The last result of [`Index::committed`], for callers that store it elsewhere. Only later
+    /// frames may be partial after a power failure, and are then dropped. Without it, the index
+    /// uses its own note.
     pub committed: Option<Committed>,
 }
 
@@ -143,59 +146,60 @@ impl Default for Options {
     }
 }
 
-/// What [`Index::query_or_insert`] found.
+/// The result of [`Index::query_or_insert`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Seen {
-    /// Duplicates, in the order in which they came. The document was not inserted.
+    /// The duplicates, in the order of insertion. The document was not inserted.
     Known(Vec<Match>),
-    /// None. The document was inserted.
+    /// There are no duplicates. The document was inserted.
     New,
 }
 
 /// An index open for writing and reading.
 ///
-/// All methods take `&self`: share it between threads. Writers wait for each other; readers wait
-/// only for the instant in which a document appears.
+/// All methods take `&self`, so threads can share an index. Writers wait for each other. Readers
+/// wait only for the instant in which a document appears.
 #[derive(Debug)]
 pub struct Index {
     shared: Arc<Shared>,
     merging: Option<JoinHandle<()>>,
 }
 
-/// What the index and its merging thread share. Locks are taken in the order of the fields.
+/// The state that the index and its merging thread share. Locks are taken in the order of the
+/// fields.
 #[derive(Debug)]
 struct Shared {
     folder: PathBuf,
     settings: Settings,
-    /// Words of a sketch, as the settings have them: to compute them takes a while.
+    /// Number of words of a sketch under the settings, stored because computing it takes time.
     n_words: usize,
     options: Options,
-    /// Held while anything changes.
+    /// Locked during every change.
     writer: Mutex<Writer>,
-    /// What the manifest in the directory says. Held while files appear and disappear.
+    /// The manifest in the directory. Locked while files appear and disappear.
     manifest: Mutex<Manifest>,
-    /// What queries look at. Held for writing only while memory changes.
+    /// The state that queries read. Locked for writing only while memory changes.
     state: RwLock<State>,
-    /// How far which log is known to be on the disk.
+    /// Which part of which log is known to be on disk.
     synced: Mutex<(u64, u64)>,
     merger: Merger,
 }
 
-/// Bytes of a log of the policy `content` from which on it becomes files.
+/// Size in bytes at which a log of the policy `content` is written out as files.
 const MAX_LOG: u64 = 128 << 20;
 
-/// Numbers of what sites repeat that are remembered by default.
+/// Default number of counts of repeated text.
 const MAX_COUNTED: u32 = 6_000_000;
 
-/// Documents of [`Index::insert_all`] that are written to the log at once.
+/// Number of documents that [`Index::insert_all`] writes to the log at once.
 const GROUP: usize = 1024;
 
 impl Index {
-    /// Makes an empty index in a directory that is empty or does not exist.
+    /// Creates an empty index in a directory that is empty or does not exist.
     ///
     /// # Errors
     ///
-    /// When the directory contains something, cannot be written, or the settings cannot be used.
+    /// If the directory is not empty or cannot be written, or if the settings are invalid.
     pub fn create(folder: &Path, settings: Settings) -> Result<Self, Error> {
         settings.check()?;
         disk::create_folder(folder).map_err(Error::io("create", folder))?;
@@ -210,22 +214,23 @@ impl Index {
         Self::open(folder)
     }
 
-    /// Opens an index to write to it.
+    /// Opens an index for writing.
     ///
     /// # Errors
     ///
-    /// When there is none, another writer has it open, or a file is damaged or not known here.
+    /// If there is no index, another writer has it open, or a file is damaged or has an unknown
+    /// format.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         Self::open_with(folder, Options::default())
     }
 
-    /// Opens an index to write to it, with options.
+    /// Opens an index for writing, with options.
     ///
     /// # Errors
     ///
     /// As [`Index::open`].
     pub fn open_with(folder: &Path, options: Options) -> Result<Self, Error> {
-        // Before the lock, which would make a file in a directory that is not an index.
+        // Checked before locking, which would create a file in a directory that is not an index.
         Manifest::read(folder)?;
         let lock = take_lock(folder)?;
         let manifest = Manifest::read(folder)?;
@@ -270,18 +275,18 @@ impl Index {
         })
     }
 
-    /// What was chosen when the index was made.
+    /// Returns the settings with which the index was created.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 
-    /// Adds a document under a name of its own.
+    /// Adds a document under a unique name.
     ///
     /// # Errors
     ///
-    /// When the name is in the index, the sketch is of another kind, or the disk refuses. Then
-    /// nothing has changed.
+    /// If the name is already in the index, the sketch is of another kind, or writing fails.
+    /// Nothing has changed then.
     pub fn insert(&self, name: &str, sketch: &Sketch) -> Result<(), Error> {
         self.shared.insert_group(&[(name, sketch)])
     }
@@ -290,24 +295,24 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// As [`Index::insert`]. Documents go in groups of 1,024; of the group in which the error
-    /// occurred none was inserted, and those of earlier groups stay.
+    /// As [`Index::insert`]. Documents are inserted in batches of 1,024. If an error occurs, no
+    /// document of its batch was inserted; earlier batches remain.
     pub fn insert_all(&self, documents: &[(&str, &Sketch)]) -> Result<(), Error> {
         let mut groups = documents.chunks(GROUP);
         groups.try_for_each(|group| self.shared.insert_group(group))
     }
 
-    /// All documents that meet the rule with a sketch, in the order in which they came.
+    /// Returns all documents that match the rule with a sketch, in the order of insertion.
     ///
     /// # Errors
     ///
-    /// When the sketch is of another kind, or a file cannot be read or is damaged.
+    /// If the sketch is of another kind, or a file cannot be read or is damaged.
     pub fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
         self.shared.check_sketch(sketch)?;
         self.shared.read()?.query(sketch)
     }
 
-    /// The answer of [`Index::query`] by judging every document: the oracle, and slow.
+    /// Returns the result of [`Index::query`] by comparing every document. Slow; used as an oracle.
     ///
     /// # Errors
     ///
@@ -317,14 +322,15 @@ impl Index {
         self.shared.read()?.scan(sketch)
     }
 
-    /// Inserts a document unless it is a duplicate of one that is there: the crawler's call.
+    /// Inserts a document unless the index contains a duplicate of it. The crawler uses this
+    /// method.
     ///
-    /// No other writer comes between question and insertion, so of two duplicates that arrive at
-    /// the same time one is new.
+    /// No other writer can act between lookup and insertion, so of two duplicates that arrive at
+    /// the same time, exactly one is new.
     ///
     /// # Errors
     ///
-    /// As [`Index::insert`], the name counting only if there is no duplicate.
+    /// As [`Index::insert`]. The name is checked only if there is no duplicate.
     pub fn query_or_insert(&self, name: &str, sketch: &Sketch) -> Result<Seen, Error> {
         self.shared.check_sketch(sketch)?;
         let mut writer = self.shared.write_log()?;
@@ -333,18 +339,18 @@ impl Index {
             self.shared.insert_locked(&mut writer, &[(name, sketch)])?;
             return Ok(Seen::New);
         }
-        // A duplicate is a page of its site, too.
+        // A duplicate is also a page of its site.
         if let Some(weighed) = weighed {
             self.shared.count_page(&mut writer, &weighed.keys)?;
         }
         Ok(Seen::Known(found))
     }
 
-    /// Removes a document; whether it was there.
+    /// Removes a document. Returns whether it was in the index.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or the disk refuses. Then nothing has changed.
+    /// If a file cannot be read, or writing fails. Nothing has changed then.
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
         let mut writer = self.shared.write_log()?;
         let Some(row) = self.shared.read()?.row_of(name)? else {
@@ -357,13 +363,13 @@ impl Index {
         Ok(true)
     }
 
-    /// Sets the sketch of a document, whether it was there or not, which is returned. Readers see
-    /// the old one or the new one, never both or neither.
+    /// Sets the sketch of a document, new or not. Returns whether the document was in the index.
+    /// Readers see the old sketch or the new one, never both or neither.
     ///
     /// # Errors
     ///
-    /// When the sketch is of another kind, a file cannot be read, or the disk refuses. Then nothing
-    /// has changed.
+    /// If the sketch is of another kind, a file cannot be read, or writing fails. Nothing has
+    /// changed then.
     pub fn replace(&self, name: &str, sketch: &Sketch) -> Result<bool, Error> {
         self.shared.check_document(name, sketch)?;
         let mut writer = self.shared.write_log()?;
@@ -383,11 +389,11 @@ impl Index {
         Ok(former.is_some())
     }
 
-    /// The sketch of a document, if it is there.
+    /// Returns the sketch of a document, if it is in the index.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read or is damaged.
+    /// If a file cannot be read or is damaged.
     pub fn sketch(&self, name: &str) -> Result<Option<Sketch>, Error> {
         let state = self.shared.read()?;
         let row = state.row_of(name)?;
@@ -398,7 +404,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// When a sketch is of another kind.
+    /// If a sketch is of another kind.
     pub fn compare(
         &self,
         a: &Sketch,
@@ -416,12 +422,12 @@ impl Index {
         Ok((judged.rule, judged.similarity))
     }
 
-    /// Waits until everything acknowledged so far is on the disk and survives a power cut. Calls at
-    /// the same time share one wait.
+    /// Waits until every acknowledged change is on disk and survives a power failure. Concurrent
+    /// calls share one wait.
     ///
     /// # Errors
     ///
-    /// When the disk refuses.
+    /// If the disk reports an error.
     pub fn commit(&self) -> Result<(), Error> {
         let (file, path, number, n_bytes) = {
             let writer = self.shared.write_log()?;
@@ -443,58 +449,58 @@ impl Index {
         Ok(())
     }
 
-    /// How far the last [`Index::commit`] went.
+    /// Returns the part of the log that the last [`Index::commit`] covered.
     ///
     /// # Errors
     ///
-    /// When the index is [broken](Error::Broken).
+    /// If the index is [broken](Error::Broken).
     pub fn committed(&self) -> Result<Committed, Error> {
         let (log, n_bytes) = *lock(&self.shared.synced)?;
         Ok(Committed { log, n_bytes })
     }
 
-    /// The row that the next document will get.
+    /// Returns the row that the next document will get.
     ///
     /// # Errors
     ///
-    /// When the index is [broken](Error::Broken).
+    /// If the index is [broken](Error::Broken).
     pub fn next_row(&self) -> Result<u32, Error> {
         Ok(self.shared.read()?.recent.next_row())
     }
 
-    /// The names of the documents from a row on, in the order in which they came.
+    /// Returns the names of the documents from a row on, in the order of insertion.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read or is damaged.
+    /// If a file cannot be read or is damaged.
     pub fn names_from(&self, row: u32) -> Result<Vec<String>, Error> {
         self.names_in(row..u32::MAX)
     }
 
-    /// The names of the documents in some rows, in the order in which they came.
+    /// Returns the names of the documents in a range of rows, in the order of insertion.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read or is damaged.
+    /// If a file cannot be read or is damaged.
     pub fn names_in(&self, rows: Range<u32>) -> Result<Vec<String>, Error> {
         self.shared.read()?.names_in(rows)
     }
 
-    /// What the index contains, and what it takes.
+    /// Returns the number of documents, and the disk and memory use.
     ///
     /// # Errors
     ///
-    /// When the index is [broken](Error::Broken).
+    /// If the index is [broken](Error::Broken).
     pub fn stats(&self) -> Result<Stats, Error> {
         Ok(self.shared.read()?.stats())
     }
 
-    /// Gives back the space of removed documents and merges all runs into one. Readers go on,
-    /// writers wait.
+    /// Reclaims the space of removed documents and merges all sorted runs into one. Readers
+    /// continue; writers wait.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read or written. The index is then as it was.
+    /// If a file cannot be read or written. The index is then unchanged.
     pub fn compact(&self) -> Result<(), Error> {
         let mut writer = self.shared.write_log()?;
         self.shared.flush(&mut writer)?;
@@ -505,18 +511,18 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// The first thing found wrong.
+    /// The first problem found.
     pub fn verify(&self) -> Result<Verified, Error> {
-        // No file may go while it is looked at.
+        // Prevents files from being removed during the check.
         let _manifest = self.shared.manifest()?;
         verify(&self.shared.folder)
     }
 
-    /// Waits until no merging is due; queries are then fastest.
+    /// Waits until no merge is due. Queries are then fastest.
     ///
     /// # Errors
     ///
-    /// When merging failed. It is tried again when the next run is written.
+    /// If merging failed. Merging is tried again when the next sorted run is written.
     pub fn wait_for_merging(&self) -> Result<(), Error> {
         self.shared.merger.wait_until_idle()
     }
@@ -524,12 +530,13 @@ impl Index {
 
 impl Drop for Index {
     fn drop(&mut self) {
-        // What a process leaves behind in good order counts as certain from then on. If the disk
-        // refuses, what is missing after a power cut is found when the index is opened.
+        // When a process closes the index normally, everything in it counts as committed. If the
+        // disk reports an error, data missing after a power failure is detected when the index is
+        // opened.
         let _ = self.commit();
         self.shared.merger.stop();
         if let Some(merging) = self.merging.take() {
-            // A panic there has been reported on standard error; it changed nothing here.
+            // A panic there has been reported on standard error and changed nothing here.
             let _ = merging.join();
         }
     }
@@ -566,7 +573,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Counts a page of a site that is not inserted.
+    /// Counts a page of a site without inserting it.
     fn count_page(&self, writer: &mut Writer, keys: &[u64]) -> Result<(), Error> {
         if keys.is_empty() {
             return Ok(());
@@ -579,13 +586,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes a run of the recent documents if they are too many.
+    /// Turns the recent documents into a sorted run if there are too many.
     fn make_room(&self, writer: &mut Writer) -> Result<(), Error> {
         let state = self.read()?;
         let recent = &state.recent;
         let mut most = self.options.recent_docs.get() as usize;
-        // Of this policy a document takes about three times as much, and pages that are counted
-        // and not inserted are in the log alone.
+        // Under this policy a document takes about three times as much. Pages that are counted but
+        // not inserted are in the log alone.
         if self.settings.is_content() {
             most = most.div_ceil(3);
         }
@@ -605,7 +612,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the recent documents as records and a run, and starts a new log.
+    /// Writes the recent documents as records and a sorted run, and starts a new log.
     fn flush(&self, writer: &mut Writer) -> Result<(), Error> {
         let mut manifest = self.manifest()?;
         let mut next = manifest.clone();
@@ -694,8 +701,8 @@ impl Shared {
     }
 }
 
-/// Waits until a new manifest is on the disk. If it may not be, nothing further is acknowledged:
-/// after a power cut the manifest before could be there, which does not know the new log.
+/// Waits until a new manifest is on disk. If this fails, nothing further is acknowledged: after a
+/// power failure, the directory may have the previous manifest, which does not list the new log.
 fn sync_or_refuse(folder: &Path, writer: &mut Writer) -> Result<(), Error> {
     sync_folder(folder).inspect_err(|_| writer.log.refuse())
 }

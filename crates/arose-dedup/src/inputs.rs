@@ -1,8 +1,8 @@
-//! The inputs of a run: the files they expand to, and whether an earlier run had the same ones.
+//! The inputs of a run: their files, and the comparison with those of an earlier run.
 //!
-//! A run is known by its settings and by its input files with their sizes and times. So a file that
-//! was added, changed or removed is noticed, and standard input, of which nothing is known
-//! beforehand, is never the same.
+//! A run is identified by its settings and by its input files with their sizes and times. So added,
+//! changed or removed files are detected. Nothing is known about standard input beforehand, so it
+//! never counts as the same.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,36 +16,37 @@ use crate::stage::kept::output_paths;
 use crate::work::Work;
 use crate::{Error, Progress};
 
-/// What a run is to read.
+/// The inputs of a run.
 pub(crate) struct Inputs {
-    /// As the user wrote them.
+    /// As passed by the user.
     pub(crate) names: Vec<PathBuf>,
-    /// All files they stand for, in order.
+    /// All their files, in order.
     pub(crate) files: Vec<Source>,
-    /// The file that is all there is to read, if it is to be moved.
+    /// The only input file, if it is to be moved.
     pub(crate) moved: Option<Moved>,
 }
 
-/// What an index calls the documents of a run.
+/// How the documents of a run are named in an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// By their URL, else by file and ID: the IDs of two files may be the same.
+    /// By their URL, or else by file and ID, since the IDs of two files may be the same.
     Files,
-    /// By their ID: the file of a table is temporary, and its IDs have the name of the table.
+    /// By their ID, since the file of a table is temporary and its IDs contain the name of the
+    /// table.
     Table,
 }
 
-/// A file that is moved into the output directory, where it goes by a name.
+/// A file that is moved to the output directory and renamed.
 #[derive(Debug, Clone)]
 pub struct Moved {
-    /// The name, without an extension.
+    /// The new name, without an extension.
     pub name: String,
     /// A Parquet file.
     pub file: PathBuf,
 }
 
 impl Moved {
-    /// Moves the file into a directory of the run; where it is then.
+    /// Moves the file to a directory of the run. Returns its new path.
     pub(crate) fn keep(
         &self,
         stage: &str,
@@ -55,7 +56,7 @@ impl Moved {
         let file_name = format!("{}.parquet", self.name);
         work.stage(stage, progress, |folder| {
             let path = folder.join(&file_name);
-            // A rename does not lead to another file system.
+            // A rename cannot move a file to another file system.
             if fs::rename(&self.file, &path).is_err() {
                 fs::copy(&self.file, &path).map_err(Error::io("write", &path))?;
             }
@@ -66,17 +67,17 @@ impl Moved {
 }
 
 impl Inputs {
-    /// Bytes of all files.
+    /// Returns the total size of all files in bytes.
     pub(crate) fn n_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.n_bytes).sum()
     }
 
-    /// Lists the files and refuses those that a run into `out` would harm.
+    /// Lists the files and returns an error for those that a run into `out` would harm.
     ///
     /// # Errors
     ///
-    /// If an input does not exist, is inside the output, or if two files would be written to
-    /// one path. Nothing has been touched by then.
+    /// If an input does not exist or is inside the output, or if two files would be written to one
+    /// path. Nothing has been changed by then.
     pub(crate) fn list(names: &[PathBuf], config: &Config, out: &Path) -> Result<Self, Error> {
         let is_file = |name: &&PathBuf| name.as_os_str() != "-";
         let files: Vec<PathBuf> = names.iter().filter(is_file).cloned().collect();
@@ -93,7 +94,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// The one file that is to be moved.
+    /// Returns the one file that is to be moved.
     pub(crate) fn moved(input: &Moved) -> Self {
         Self {
             names: vec![PathBuf::from(&input.name)],
@@ -102,12 +103,12 @@ impl Inputs {
         }
     }
 
-    /// Whether there is input that cannot be read twice: standard input, or a table.
+    /// Returns whether there is input that cannot be read twice: standard input, or a table.
     pub(crate) fn is_read_once(&self) -> bool {
         self.moved.is_some() || self.names.iter().any(|name| name.as_os_str() == "-")
     }
 
-    /// What an index calls the documents.
+    /// Returns how the documents are named in an index.
     pub(crate) fn naming(&self) -> Naming {
         match self.moved {
             Some(_) => Naming::Table,
@@ -115,12 +116,12 @@ impl Inputs {
         }
     }
 
-    /// The names as text.
+    /// Returns the names as text.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.names.iter().map(|name| path_text(name)).collect()
     }
 
-    /// An error if a run in `out` had other inputs.
+    /// Returns an error if a run in `out` had other inputs.
     pub(crate) fn compare(&self, there: &[Source], out: &Path) -> Result<(), Error> {
         if self.is_read_once() {
             return Err(Error::ReadOnce {
@@ -148,7 +149,7 @@ impl Inputs {
         gone.map_or(Ok(()), |file| changed(&file.path, Change::Gone))
     }
 
-    /// An error if a file that was read is not as it was listed, or has changed since.
+    /// Returns an error if a file has changed since it was listed or read.
     pub(crate) fn check_read(&self, sources: &[Source]) -> Result<(), Error> {
         let listed = by_path(&self.files);
         for source in sources {
@@ -166,7 +167,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// An error if two files would be written to one path.
+    /// Returns an error if two files would be written to one path.
     fn check_distinct(&self) -> Result<(), Error> {
         let mut taken: BTreeMap<PathBuf, &Path> = BTreeMap::new();
         for (file, output) in self.files.iter().zip(output_paths(&self.files)) {
@@ -189,7 +190,8 @@ fn by_path(files: &[Source]) -> BTreeMap<&Path, &Source> {
     files.iter().map(|file| (&*file.path, file)).collect()
 }
 
-/// An error if an input lies in the output directory. An output inside an input is omitted.
+/// Returns an error if an input is inside the output directory. An output inside an input is
+/// omitted.
 fn check_apart(names: &[PathBuf], files: &[PathBuf], out: &Path) -> Result<(), Error> {
     let out_real = real(out);
     let refused = |input: &Path| {
@@ -204,7 +206,7 @@ fn check_apart(names: &[PathBuf], files: &[PathBuf], out: &Path) -> Result<(), E
             return refused(name);
         }
     }
-    // Most files lie beside each other, and few are links.
+    // Most files are in the same directory, and few are links.
     let mut is_inside: BTreeMap<&Path, bool> = BTreeMap::new();
     for file in files {
         let folder = file.parent().unwrap_or(Path::new(""));
@@ -219,7 +221,7 @@ fn check_apart(names: &[PathBuf], files: &[PathBuf], out: &Path) -> Result<(), E
     Ok(())
 }
 
-/// A path without links and dots; of what is not there, the part that is.
+/// Returns a path without links and dots. If it does not exist, only its existing part is resolved.
 fn real(path: &Path) -> PathBuf {
     let path = match path.as_os_str().is_empty() {
         true => Path::new("."),

@@ -447,6 +447,7 @@ impl<'a> Job<'a> {
                 "dropped_known": written.dropped_known,
                 "dropped_empty": written.dropped_empty,
                 "dropped_filtered": written.dropped_filtered,
+                "dropped_superseded": written.dropped_superseded,
                 "empty": read.n_empty,
                 "short": read.n_short,
                 "not_judged": candidates.n_unjudged,

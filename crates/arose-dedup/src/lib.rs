@@ -41,11 +41,12 @@ pub mod shuffle;
 mod sorter;
 mod source;
 mod stage;
+mod table;
 mod work;
 
 pub use config::{
     Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Quality,
-    SiteCounts, Update, Verify,
+    SiteCounts, Update, Verify, Versions,
 };
 pub use error::{Change, Error};
 pub use inputs::Moved;

@@ -1,9 +1,9 @@
 //! Records of a few documents among many, by ordinal.
 //!
-//! Most documents have nothing alike and are never looked up. Those that are looked up are known
-//! beforehand, so their records are gathered in one pass over the column and held in memory: at ten
-//! million documents a system call for each lookup took half the time of a run. Only where even
-//! these do not fit their allowance is each record read from the file, with the same result.
+//! Most documents have no duplicates and are never looked up. The others are known beforehand, so
+//! their records are gathered in one pass over the column and stored in memory. With ten million
+//! documents, a system call per lookup took half the time of a run. Only if these records do not
+//! fit into their allowance, each record is read from the file, with the same result.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::Error;
 use crate::column::{Column, Scan};
 use crate::record::Ordinal;
 
-/// A flag for each of some documents, a bit each.
+/// A flag for each document, one bit each.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
     words: Vec<u64>,
@@ -22,7 +22,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// Flags for `n` documents, none of them set.
+    /// Creates flags for `n` documents, none of them set.
     pub(crate) fn new(n: usize) -> Self {
         Self {
             words: vec![0; n.div_ceil(64)],
@@ -30,7 +30,7 @@ impl Flags {
         }
     }
 
-    /// Flags for `n` documents, all of them set.
+    /// Creates flags for `n` documents, all of them set.
     pub(crate) fn all(n: usize) -> Self {
         Self {
             words: vec![u64::MAX; n.div_ceil(64)],
@@ -38,7 +38,7 @@ impl Flags {
         }
     }
 
-    /// Flags for how many documents there are.
+    /// Returns the number of documents.
     pub(crate) fn len(&self) -> usize {
         self.n
     }
@@ -55,24 +55,25 @@ impl Flags {
         self.words[place / 64] >> (place % 64) & 1 == 1
     }
 
-    /// How many are set.
+    /// Returns the number of set flags.
     pub(crate) fn count(&self) -> u64 {
         let counts = self.words.iter().map(|word| u64::from(word.count_ones()));
         counts.sum()
     }
 }
 
-/// A set of ordinals that knows how many come before each: a bit per document, and a count per 64.
+/// A set of ordinals that can count the members before each: a bit per document, and a count per
+/// 64.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chosen {
     words: Vec<u64>,
-    /// Members in the words before each.
+    /// Number of members in the words before each.
     before: Vec<u32>,
     n: u32,
 }
 
 impl Chosen {
-    /// The documents whose flags are set.
+    /// Creates the set of documents whose flags are set.
     pub(crate) fn new(Flags { words, .. }: Flags) -> Self {
         let mut n = 0;
         let before = words.iter().map(|word| {
@@ -93,7 +94,7 @@ impl Chosen {
         word >> (doc % 64) & 1 == 1
     }
 
-    /// The members, ascending.
+    /// Returns the members, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Ordinal> {
         let words = (0..).step_by(64).zip(&self.words);
         words.flat_map(|(start, &word)| {
@@ -102,7 +103,7 @@ impl Chosen {
         })
     }
 
-    /// How many members come before `doc`.
+    /// Returns the number of members before `doc`.
     pub(crate) fn place(&self, doc: Ordinal) -> usize {
         let word = doc as usize / 64;
         let below = self.words[word] & ((1 << (doc % 64)) - 1);
@@ -110,10 +111,10 @@ impl Chosen {
     }
 }
 
-/// Records are read one by one if at most one in so many is chosen.
+/// Records are read one by one if at most one in this many is chosen.
 const SPARSE: u64 = 64;
 
-/// The records of the chosen documents, or the part `U` of them that is wanted.
+/// The records of the chosen documents, or a part `U` of each.
 pub(crate) enum Lookup<T, U = T> {
     Memory { chosen: Arc<Chosen>, parts: Vec<U> },
     File { column: Column<T>, part: fn(T) -> U },
@@ -161,7 +162,7 @@ impl<T: Pod, U: Copy> Lookup<T, U> {
         })
     }
 
-    /// The record of a document, which must be a chosen one.
+    /// Returns the record of a document, which must be a chosen one.
     pub(crate) fn get(&self, doc: Ordinal) -> Result<U, Error> {
         match self {
             Self::Memory { chosen, parts } => Ok(parts[chosen.place(doc)]),

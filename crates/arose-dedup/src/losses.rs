@@ -12,7 +12,7 @@ use crate::config::{Config, OnLoss};
 use crate::error::Change;
 use crate::source::Source;
 
-/// Incomplete files that are named, at most; as many as the reader names.
+/// Maximum number of incomplete files that are listed, the same as in the reader.
 const MAX_FILES: usize = 1000;
 
 /// A file of the input that could not be read completely.
@@ -20,15 +20,15 @@ const MAX_FILES: usize = 1000;
 pub struct IncompleteFile {
     /// The file; `-` is standard input.
     pub path: PathBuf,
-    /// Where in it reading failed.
+    /// The position at which reading failed.
     #[serde(default)]
     pub position: String,
-    /// Why, in the words that skipped records are counted under.
+    /// The reason, as in the counts of skipped records.
     pub reason: String,
-    /// The particulars.
+    /// Details.
     #[serde(default)]
     pub detail: String,
-    /// Its size when it was read; none if it was not there.
+    /// Its size when it was read; none if it did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     n_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ impl std::fmt::Display for IncompleteFile {
 }
 
 impl IncompleteFile {
-    /// An error if the file is not what it was: perhaps it can be read now.
+    /// Returns an error if the file has changed, since it may be readable now.
     fn check(&self) -> Result<(), Error> {
         let now = Source::of(&self.path).ok();
         let now = now.map(|now| (now.n_bytes, now.modified_ns));
@@ -80,14 +80,14 @@ impl IncompleteFile {
     }
 }
 
-/// What the reading stage missed.
+/// The part of the input that the reading stage missed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Losses {
     /// The first of them.
     pub(crate) files: Vec<IncompleteFile>,
     pub(crate) n_files: u64,
     pub(crate) n_records: u64,
-    /// Files of unknown formats, by extension.
+    /// Number of files of unknown formats, by extension.
     pub(crate) unknown_files: BTreeMap<String, u64>,
 }
 
@@ -104,7 +104,7 @@ impl From<&Counts> for Losses {
 }
 
 impl Losses {
-    /// These, and files with records that were read and could not be copied.
+    /// Returns these, and files with records that were read but could not be copied.
     pub(crate) fn with(&self, lost: &[IncompleteFile]) -> Self {
         let mut all = self.clone();
         for file in lost {
@@ -119,13 +119,13 @@ impl Losses {
         all
     }
 
-    /// An error if something is missing and the run was told not to go on then.
+    /// Returns an error if something is missing and the run is strict.
     pub(crate) fn refuse(&self, config: &Config, warnings: &[String]) -> Result<(), Error> {
         if config.on_loss == OnLoss::Report || self.n_files + self.n_records == 0 {
             return Ok(());
         }
         let first = self.files.first().map(ToString::to_string);
-        // Some warnings tell of no loss.
+        // Some warnings do not report a loss.
         let is_loss = |warning: &&String| {
             let harmless = [Reason::Empty, Reason::SymlinkLoop];
             !harmless
@@ -141,13 +141,13 @@ impl Losses {
     }
 }
 
-/// An error if a record could not be copied and the run was told not to go on then.
+/// Returns an error if a record could not be copied and the run is strict.
 pub(crate) fn refuse_lost(lost: &IncompleteFile, config: &Config) -> Result<(), Error> {
     let lost = std::slice::from_ref(lost);
     Losses::default().with(lost).refuse(config, &[])
 }
 
-/// Checks the summary of an earlier run: its incomplete files are what they were, and losses are
+/// Checks the summary of an earlier run: its incomplete files have not changed, and losses are
 /// acceptable.
 pub(crate) fn check_finished(summary: &Value, config: &Config) -> Result<(), Error> {
     let files = summary["incomplete_files"].as_array().into_iter().flatten();

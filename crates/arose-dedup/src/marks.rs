@@ -1,14 +1,16 @@
-//! What candidates of the policy `content` are found by: two sets of bands.
+//! Sketches for finding candidates of the policy `content`: two sets of bands.
 //!
-//! A weighted score of `t` means a weighted bag Jaccard similarity of at least `t / (2 - t)` where
-//! a shingle weighs the same in both documents ([`arose::content::bag_bound`]), so 0.6 at the level
-//! `content`. Weighted MinHash values in 39 bands of 4 find 0.995 of the pairs at 0.6. Documents of
-//! two sites may give a shingle different weights; then the bound is only approximate.
+//! Suppose that a shingle weighs the same in both documents. Then a weighted score of `t` implies a
+//! weighted bag Jaccard similarity of at least `t / (2 - t)` ([`arose::content::bag_bound`]), so
+//! 0.6 at the level `content`. Weighted MinHash values in 39 bands of 4 find 0.995 of the pairs at
+//! 0.6. Documents of two sites may give a shingle different weights. Then the bound is only
+//! approximate.
 //!
-//! Documents without own text are duplicates only if they are nearly equal: a plain score of 0.97
-//! means a plain bag similarity of at least 0.94. MinHash values in 7 bands of 10 find 0.995 of the
-//! pairs at 0.94. Of these only the keys are kept, and parities ([`arose::parity`]), which prove of
-//! most pages of one template that they are not nearly equal.
+//! Documents without own text are duplicates only if they are nearly the same: an unweighted score
+//! of 0.97 implies an unweighted bag similarity of at least 0.94. MinHash values in 7 bands of 10
+//! find 0.995 of the pairs at 0.94. Of these, only the keys are stored, together with parities
+//! ([`arose::parity`]), which show for most pages of one template that they are not nearly the
+//! same.
 
 use std::num::NonZeroU16;
 
@@ -26,44 +28,44 @@ use crate::config::Config;
 use crate::scheme::{Tables, key_bits};
 use crate::stage::weigher::Others;
 
-/// Bands of weighted values, and values of a band.
+/// Number of bands of weighted values, and of values per band.
 const WEIGHTED: (usize, usize) = (39, 4);
-/// Bands of plain values, and values of a band.
+/// Number of bands of unweighted values, and of values per band.
 const PLAIN: (usize, usize) = (7, 10);
-/// Weighted values.
+/// Number of weighted values.
 const N_WEIGHTED: usize = WEIGHTED.0 * WEIGHTED.1;
 
-/// The weighted similarity below which a pair that meets is not verified. Lower than what the level
-/// `content` implies, since weights of two sites differ.
+/// The weighted similarity below which a candidate pair is not verified. It is lower than the level
+/// `content` implies, since the weights of two sites differ.
 const LEAST_TESTED: f64 = 0.5;
-/// The share of the pairs at that similarity that the test may lose.
+/// The share of the pairs at that similarity that the test may miss.
 const TEST_LOSS: f64 = 5e-4;
 /// The share of the pairs at a level that count as surely above it.
 const SURE_ERROR: f64 = 0.01;
-/// The chance that what is kept of different values agrees.
+/// The probability that the stored bits of different values agree.
 const ACCIDENT: f64 = 1.0 / 65_536.0;
 
-/// What is kept of a document.
+/// The sketch of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Marks {
     /// The lowest 16 bits of each weighted value, three bands in a row.
     low: [[u16; 12]; WEIGHTED.0 / 3],
-    /// Eight bits of what is left of the values of each band; the last is not used.
+    /// Eight bits of the remaining bits of the values of each band. The last byte is not used.
     rest: [[u8; 8]; 5],
-    /// The keys of the plain bands.
+    /// The keys of the unweighted bands.
     plain: [u32; PLAIN.0],
     /// Parities of the word pairs.
     parity: [u32; parity::N_WORDS],
-    /// Word pairs of which these are; zero if they were not taken.
+    /// Number of word pairs of the parities; zero if there are none.
     n_parity: u32,
-    /// Word pairs.
+    /// Number of word pairs.
     n: u32,
     own: f32,
 }
 
 impl Marks {
-    /// Whether both have own text, and how many of their weighted values agree.
+    /// Returns whether both have own text, and how many of their weighted values agree.
     fn n_equal(&self, other: &Self) -> u32 {
         if !self.has_own() || !other.has_own() {
             return 0;
@@ -87,7 +89,7 @@ impl Marks {
         keys.filter(|(a, b)| a == b).count()
     }
 
-    /// Whether the lengths and the parities allow that both are nearly equal.
+    /// Returns whether the lengths and the parities allow both to be nearly the same.
     pub(crate) fn may_be_equal(&self, other: &Self) -> bool {
         let (shorter, longer) = (self.n.min(other.n), self.n.max(other.n));
         if f64::from(shorter) < NEARLY_EQUAL * f64::from(longer) {
@@ -107,17 +109,17 @@ impl Marks {
     }
 }
 
-/// Makes marks.
+/// Computes marks.
 pub(crate) struct Marker {
     sketcher: WeightedMinHash,
 }
 
-/// Memory that is used again.
+/// Reused memory.
 #[derive(Default)]
 pub(crate) struct MarkRoom {
     numbered: Numbered,
     elements: Vec<u64>,
-    /// Elements that weigh 1, and the others, as they are and ready to be sketched.
+    /// Elements that weigh 1, and the others, unchanged and prepared for sketching.
     whole: Vec<u64>,
     light: Vec<u64>,
     weighted: Vec<LightElement>,
@@ -125,7 +127,7 @@ pub(crate) struct MarkRoom {
     minima: Vec<u32>,
 }
 
-/// Orders of the plain values, filled up to whole vectors.
+/// Orders of the unweighted values, padded to full vectors.
 const PLAIN_ORDERS: usize = (PLAIN.0 * PLAIN.1).next_multiple_of(16);
 
 impl Marker {
@@ -140,8 +142,8 @@ impl Marker {
         }
     }
 
-    /// The marks of a document, given its word pairs in text order and the other pages of its site
-    /// that contain each.
+    /// Returns the marks of a document, given its word pairs in text order and the number of other
+    /// pages of its site that contain each.
     pub(crate) fn marks_of_shingles(
         &self,
         shingles: &[u64],
@@ -155,11 +157,11 @@ impl Marker {
         marks
     }
 
-    /// The marks of a document, given its elements and the other pages that contain the word pair
-    /// of each.
+    /// Returns the marks of a document, given its elements and the number of other pages that
+    /// contain the word pair of each.
     ///
-    /// Plain and weighted values are taken by the same orders, so that elements of weight 1, which
-    /// most are, are looked at once for both.
+    /// Weighted and unweighted values use the same orders, so that elements of weight 1, which are
+    /// the majority, are processed once for both.
     pub(crate) fn marks(&self, elements: &[u64], others: &[Others], room: &mut MarkRoom) -> Marks {
         let mut marks = Marks::zeroed();
         if elements.is_empty() {
@@ -198,7 +200,7 @@ impl Marker {
 }
 
 impl MarkRoom {
-    /// Divides elements into those that weigh 1 and others; the sum of the weights.
+    /// Divides elements into those that weigh 1 and others. Returns the sum of the weights.
     fn divide(&mut self, elements: &[u64], others: &[Others]) -> f64 {
         self.whole.clear();
         self.light.clear();
@@ -236,7 +238,7 @@ impl MarkTables {
         Self::of(config.policy.criterion)
     }
 
-    /// The tables for what a criterion removes.
+    /// Creates the tables for the levels that a criterion removes.
     pub(crate) fn of(criterion: Criterion) -> Result<Self, Error> {
         let removed = match criterion {
             Criterion::Content(Remove::Content) => CONTENT,
@@ -253,22 +255,22 @@ impl MarkTables {
         })
     }
 
-    /// The chance, at least, that a pair with these scores becomes a candidate, where a shingle
-    /// weighs the same in both.
+    /// Returns the minimum probability that a pair with these scores becomes a candidate, if a
+    /// shingle weighs the same in both documents.
     pub(crate) fn probability(&self, weighted: f64, plain: f64) -> f64 {
         let [weighted, plain] = [weighted, plain].map(bag_bound);
         let by_weight = self.weighted.candidate_probability(weighted);
         (by_weight * passing(weighted, self.min_equal)).max(self.plain.candidate_probability(plain))
     }
 
-    /// In words.
+    /// Describes the tables in words.
     pub(crate) fn method(&self) -> String {
         let [(b, q), (plain_b, plain_q)] = [WEIGHTED, PLAIN];
         format!("{b} bands of {q} weighted MinHash values, {plain_b} bands of {plain_q} plain ones")
     }
 }
 
-/// The chance that so many weighted values of a pair of this similarity agree.
+/// Returns the probability that this many weighted values of a pair of this similarity agree.
 fn passing(similarity: f64, min_equal: u32) -> f64 {
     let agree = similarity + (1.0 - similarity) * ACCIDENT;
     at_least(N_WEIGHTED as u64, agree, min_equal.into())
@@ -287,7 +289,7 @@ impl Tables for MarkTables {
             return marks.plain[plain].into();
         }
         if !marks.has_own() {
-            // A key that only documents equal to it have, which it meets in the plain bands.
+            // A key that only exact duplicates have, which also share the unweighted bands.
             return key_bits(hash(marks.plain.iter().map(|&key| key.into())));
         }
         let rows = &marks.low.as_flattened()[band * WEIGHTED.1..][..WEIGHTED.1];
@@ -339,7 +341,7 @@ mod tests {
         assert!(tables.probability(0.3, 0.3) < 0.05);
     }
 
-    /// Pages without own text meet only in the plain bands.
+    /// Pages without own text share keys only in the unweighted bands.
     #[test]
     fn issue_24_pages_without_own_text() {
         let (tables, marker) = (tables(), Marker::new(&Config::default()));

@@ -1,24 +1,24 @@
 //! The memory available to a process: that of the machine, or less in a container.
 //!
-//! A control group may limit memory far below what the machine has, and a process that takes more
-//! is killed. Limits are set by directories of `/sys/fs/cgroup`: `memory.max` in version 2,
-//! `memory.limit_in_bytes` in version 1. Those of all groups above count too.
+//! A control group may limit memory far below that of the machine, and a process that exceeds the
+//! limit is killed. Limits are set in directories of `/sys/fs/cgroup`: `memory.max` in version 2,
+//! `memory.limit_in_bytes` in version 1. The limits of all parent groups apply too.
 
 use std::fs;
 use std::path::Path;
 
-/// What a run uses at least.
+/// Minimum memory of a run.
 const MIN: u64 = 64 << 20;
-/// What there is if the system does not tell.
+/// Assumed memory if the operating system does not report it.
 const UNKNOWN: u64 = 8 << 30;
 
-/// Half of the memory that this process may use: the default of a run.
+/// Returns half of the memory that this process may use: the default of a run.
 #[must_use]
 pub fn default_memory() -> u64 {
     (available(Path::new("/")).unwrap_or(UNKNOWN) / 2).max(MIN)
 }
 
-/// The memory of the machine or the lowest limit, in the file system at `root`.
+/// Returns the memory of the machine or the lowest limit, in the file system at `root`.
 fn available(root: &Path) -> Option<u64> {
     let limits = limits(root).into_iter();
     machine(root).into_iter().chain(limits).min()
@@ -31,7 +31,7 @@ fn machine(root: &Path) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The limits of the groups of this process and of those above them.
+/// Returns the limits of the groups of this process and of their parents.
 fn limits(root: &Path) -> Vec<u64> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let mut limits = Vec::new();
@@ -47,7 +47,8 @@ fn limits(root: &Path) -> Vec<u64> {
             }
             _ => continue,
         };
-        // In a container the group may be named as it is outside, and its directory is the mount.
+        // In a container, the group may have its outside name, and its directory is the mount
+        // point.
         for group in Path::new(group.trim_start_matches('/')).ancestors() {
             let path = root.join(mount).join(group).join(file);
             let limit = fs::read_to_string(path);

@@ -1,4 +1,4 @@
-//! IDs and URLs of documents: all in order, or the IDs of some by ordinal.
+//! IDs and URLs of documents: all in order, or the IDs of chosen documents by ordinal.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -11,7 +11,7 @@ use crate::lookup::Chosen;
 use crate::record::{DocRecord, Ordinal};
 use crate::stage::columns::{DOCS, NAMES};
 
-/// What the input calls a document.
+/// The ID and URL of a document in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) id: String,
@@ -25,7 +25,7 @@ pub(crate) struct NameScan {
 }
 
 impl NameScan {
-    /// Opens the names that the first stage left in `read`.
+    /// Opens the names that the first stage wrote to `read`.
     pub(crate) fn open(read: &Path) -> Result<Self, Error> {
         let path = read.join(NAMES);
         let file = File::open(&path).map_err(Error::io("open", &path))?;
@@ -33,7 +33,7 @@ impl NameScan {
         Ok(Self { path, file })
     }
 
-    /// The name of the next document, which must be there.
+    /// Returns the name of the next document, which must exist.
     pub(crate) fn next(&mut self) -> Result<Name, Error> {
         let mut bytes = [0; 8];
         let read = self.file.read_exact(&mut bytes);
@@ -59,9 +59,9 @@ impl NameScan {
 pub(crate) enum Ids {
     Memory {
         chosen: Arc<Chosen>,
-        /// One after the other.
+        /// All IDs, concatenated.
         text: String,
-        /// Where each ends.
+        /// The end of each ID.
         ends: Vec<u64>,
     },
     File {
@@ -71,7 +71,7 @@ pub(crate) enum Ids {
 }
 
 impl Ids {
-    /// Gathers the IDs from the columns in `read`, in about `allowance` bytes at most.
+    /// Gathers the IDs from the columns in `read`, in at most about `allowance` bytes.
     pub(crate) fn open(
         read: &Path,
         n_docs: u64,
@@ -88,7 +88,7 @@ impl Ids {
             }
             text.push_str(&name.id);
             ends.push(text.len() as u64);
-            // Twice, since a string that grows is copied.
+            // Twice, since a growing string is copied.
             if 2 * text.len() as u64 + 8 * u64::from(chosen.len()) > allowance {
                 return Ok(Self::File {
                     docs: Column::open(&read.join(DOCS), 0)?,
@@ -103,7 +103,7 @@ impl Ids {
         })
     }
 
-    /// Gives the ID of a document, which must be a chosen one, to `take`.
+    /// Passes the ID of a document, which must be a chosen one, to `take`.
     pub(crate) fn with<R>(&self, doc: Ordinal, take: impl FnOnce(&str) -> R) -> Result<R, Error> {
         match self {
             Self::Memory { chosen, text, ends } => {
@@ -123,7 +123,7 @@ impl Ids {
     }
 }
 
-/// The lengths of id and address.
+/// The lengths of ID and URL.
 fn lengths(bytes: [u8; 8]) -> [u32; 2] {
     let both = u64::from_le_bytes(bytes);
     [both as u32, (both >> 32) as u32]

@@ -15,13 +15,13 @@ use crate::scheme::{Bands, Rules, Tables as _};
 use crate::stage::keys::Key;
 use crate::stage::row::STORED_TOKENS;
 
-/// Documents that are read to guess the rest.
+/// Number of documents that are read to estimate the rest.
 const SAMPLE: u64 = 1000;
-/// Letters of a token and the blank after it, in most texts.
+/// Typical number of letters of a token and the space after it.
 const BYTES_PER_TOKEN: u64 = 6;
-/// Bytes of a name, and of the buckets of a document, in most cases.
+/// Typical number of bytes of a name, and of the buckets of a document.
 const NAME_BYTES: usize = 64;
-/// How much smaller compression makes a text, in most cases.
+/// Typical compression ratio of texts.
 const COMPRESSION: u64 = 4;
 
 /// An estimate from the first documents of the input.
@@ -33,17 +33,17 @@ pub struct Plan {
     pub documents: u64,
     /// Bytes of text in those.
     pub text_bytes: u64,
-    /// Memory the run will use at most, large documents aside.
+    /// Maximum memory of the run, except for large documents.
     pub memory_bytes: u64,
-    /// Disk it will need until it is done, without the results.
+    /// Disk space needed during the run, without the results.
     pub disk_bytes: u64,
 }
 
-/// Estimates what a run over `inputs` needs. Standard input counts as nothing.
+/// Estimates the needs of a run over `inputs`. Standard input counts as empty.
 ///
 /// # Errors
 ///
-/// If an input that was named does not exist.
+/// If an input does not exist.
 pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
     let is_file = |input: &&PathBuf| input.as_os_str() != "-";
     let files: Vec<PathBuf> = inputs.iter().filter(is_file).cloned().collect();
@@ -57,7 +57,7 @@ pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
     let text_bytes = (sample.text_bytes as f64 * scale) as u64;
     let tokens = text_bytes / BYTES_PER_TOKEN;
     let per_doc = bytes_per_doc(config, tokens / documents.max(1))?;
-    // What sites repeat is sorted twice, 16 bytes for each distinct pair of words.
+    // Repeated text of sites is sorted twice, 16 bytes for each distinct word pair.
     let per_token = match (config.policy.criterion, config.site_counts) {
         (Criterion::Content(_), SiteCounts::Exact) => 3 + 2 * 16,
         (Criterion::Content(_), SiteCounts::Sampled) => 3 + 2,
@@ -72,7 +72,7 @@ pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
     })
 }
 
-/// Bytes of the work files per document of so many tokens, tokens aside.
+/// Returns the bytes of the work files per document with this many tokens, without the tokens.
 fn bytes_per_doc(config: &Config, n_tokens: u64) -> Result<u64, Error> {
     let vectors = size_of::<Vectors>();
     let (n_tables, sketch) = match config.policy.criterion {
@@ -98,7 +98,7 @@ struct Sample {
     input_bytes: u64,
     n_docs: u64,
     text_bytes: u64,
-    /// Bytes of the input they took; none if there are no others.
+    /// Bytes of the input that they took; none if there are no others.
     consumed: Option<u64>,
 }
 
@@ -132,7 +132,7 @@ impl Sample {
     }
 }
 
-/// The bytes of a file; none if it has gone.
+/// Returns the size of a file in bytes; none if it no longer exists.
 fn n_bytes(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

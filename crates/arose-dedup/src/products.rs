@@ -1,9 +1,9 @@
 //! Bounds on the number of listed pairs of exact duplicates.
 
-/// Pairs to list for each document, on average, before copies are no longer multiplied.
+/// Average number of pairs to list per document, up to which exact duplicates are multiplied.
 pub(crate) const PAIRS_PER_DOC: u64 = 64;
 
-/// How many pairs of documents the pairs of contents stand for, by their magnitude.
+/// The number of document pairs that the pairs of contents represent, by magnitude.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Products(pub(crate) [u64; 64]);
 
@@ -19,7 +19,7 @@ impl Products {
         *bucket = bucket.saturating_add(product);
     }
 
-    /// The largest product that is listed in full.
+    /// Returns the largest product that is listed in full.
     pub(crate) fn limit(&self, n_docs: u64) -> u64 {
         let budget = PAIRS_PER_DOC * n_docs + (1 << 20);
         let mut total = 0_u64;

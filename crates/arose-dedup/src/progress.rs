@@ -23,7 +23,7 @@ pub const STAGES: [&str; 9] = [
     "update",
 ];
 
-/// Counters that a run moves and anybody may look at from another thread.
+/// Counters that a run updates and any other thread may read.
 #[derive(Debug)]
 pub struct Progress {
     stages: &'static [&'static str],
@@ -36,31 +36,31 @@ pub struct Progress {
     is_stopped: AtomicBool,
 }
 
-/// A look at the counters.
+/// A snapshot of the counters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Snapshot {
-    /// The stage at work.
+    /// The current stage.
     pub stage: &'static str,
-    /// Records done in it.
+    /// Records processed in it.
     pub done: u64,
-    /// Records it has in all; none if not known.
+    /// Total records of the stage; none if unknown.
     pub total: Option<u64>,
-    /// The share of the stage that is done, in 0..=1; none if not known. While the input is read,
-    /// this is the share of its bytes.
+    /// The completed share of the stage, in 0..=1; none if unknown. While the input is read, this
+    /// is the share of its bytes.
     pub share: Option<f64>,
-    /// Records of the input that were skipped so far, in whatever stage.
+    /// Records of the input that were skipped so far, in any stage.
     pub skipped: u64,
 }
 
 impl Default for Progress {
-    /// Of a search for duplicates.
+    /// Creates the progress of a search for duplicates.
     fn default() -> Self {
         Self::of(&STAGES)
     }
 }
 
 impl Progress {
-    /// Of a run with these stages, of which there is at least one.
+    /// Creates the progress of a run with these stages, at least one.
     pub(crate) fn of(stages: &'static [&'static str]) -> Self {
         Self {
             stages,
@@ -74,19 +74,19 @@ impl Progress {
         }
     }
 
-    /// Of a search for passages.
+    /// Creates the progress of a search for passages.
     #[must_use]
     pub fn of_passages() -> Self {
         Self::of(&crate::passages::STAGES)
     }
 
-    /// Of a search for the items of a reference.
+    /// Creates the progress of a search for the items of a reference.
     #[must_use]
     pub fn of_reference() -> Self {
         Self::of(&crate::passages::against::STAGES)
     }
 
-    /// Where the run is now.
+    /// Returns the current progress of the run.
     #[must_use]
     pub fn look(&self) -> Snapshot {
         let (done, total) = (self.done.load(Relaxed), self.total.load(Relaxed));
@@ -106,7 +106,7 @@ impl Progress {
         }
     }
 
-    /// Asks the run to stop soon; it then ends with [`Error::Stopped`].
+    /// Asks the run to stop soon. It then ends with [`Error::Stopped`].
     pub fn stop(&self) {
         self.is_stopped.store(true, Relaxed);
     }
@@ -120,7 +120,7 @@ impl Progress {
         self.bytes_total.store(0, Relaxed);
     }
 
-    /// Says that the stage is complete.
+    /// Marks the stage as complete.
     pub(crate) fn end(&self) {
         let (done, total) = (self.done.load(Relaxed), self.total.load(Relaxed));
         debug_assert!(total == 0 || done == total, "{:?}", self.look());
@@ -128,7 +128,7 @@ impl Progress {
             .store(self.bytes_total.load(Relaxed), Relaxed);
     }
 
-    /// Announces how many bytes of input there are.
+    /// Sets the total number of input bytes.
     pub(crate) fn expect_bytes(&self, n: u64) {
         self.bytes_total.store(n, Relaxed);
     }
@@ -138,7 +138,7 @@ impl Progress {
         self.skipped.fetch_add(1, Relaxed);
     }
 
-    /// Announces `n` more records to be done in this stage.
+    /// Adds `n` records to the total of this stage.
     pub(crate) fn expect(&self, n: u64) {
         self.total.fetch_add(n, Relaxed);
     }
@@ -153,7 +153,7 @@ impl Progress {
     }
 }
 
-/// Tells how many bytes of the input come before a record.
+/// Computes how many bytes of the input come before a record.
 #[derive(Default)]
 pub(crate) struct InputPlace {
     source: Option<Arc<Path>>,
@@ -166,7 +166,7 @@ pub(crate) struct InputPlace {
 }
 
 impl InputPlace {
-    /// The next record is here.
+    /// Sets the position of the next record.
     pub(crate) fn reach(&mut self, source: &Arc<Path>, position: Position, progress: &Progress) {
         if self.source.as_ref().is_none_or(|last| last != source) {
             self.n_before += self.n_bytes;
@@ -182,7 +182,7 @@ impl InputPlace {
     }
 }
 
-/// Whether a file is Parquet.
+/// Returns whether a file is Parquet.
 fn has_rows(path: &Path) -> bool {
     let mut start = [0; 4];
     let file = File::open(path);

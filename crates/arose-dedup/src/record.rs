@@ -121,6 +121,9 @@ pub(crate) const EMPTY: u16 = 2;
 pub(crate) const ALONE: u16 = 8;
 /// Rejected by a filter: it takes no part in the run.
 pub(crate) const FILTERED: u16 = 16;
+/// Of a page that was fetched again later, if only the last version is wanted: it takes no part in
+/// the run.
+pub(crate) const SUPERSEDED: u16 = 32;
 /// Mostly in a script written without spaces.
 pub(crate) const UNSPACED: u16 = 4;
 

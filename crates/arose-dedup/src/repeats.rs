@@ -1,8 +1,8 @@
 //! Counts, in memory, the word pairs that the sites of a few documents repeat.
 //!
-//! The batch job counts in its stage `sites`, outside memory; this is the same for documents that
-//! are in memory anyway: those of a labelled set, or the ones beside two that are compared. Memory:
-//! 16 bytes per distinct word pair of a document.
+//! A run counts in its stage `sites`, on disk. This module does the same for documents that are in
+//! memory anyway: those of a labelled set, or the neighbours of two documents that are compared.
+//! Memory: 16 bytes per distinct word pair of a document.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use arose::site::SiteKind;
 use crate::stage::urls::site_digest;
 use crate::stage::weigher::{key, salt};
 
-/// Takes documents whose word pairs are to be counted.
+/// Collects documents whose word pairs are to be counted.
 #[derive(Debug, Clone)]
 pub struct RepeatCounter {
     kind: SiteKind,
@@ -24,7 +24,7 @@ pub struct RepeatCounter {
 }
 
 impl RepeatCounter {
-    /// Counts by sites of this kind.
+    /// Creates a counter for sites of this kind.
     #[must_use]
     pub fn new(kind: SiteKind) -> Self {
         Self {
@@ -34,8 +34,8 @@ impl RepeatCounter {
         }
     }
 
-    /// Takes a document, by its shingles of two tokens. Documents of one URL are one page;
-    /// documents without a URL form one site, and those of one name are one page.
+    /// Adds a document, by its shingles of two tokens. Documents with the same URL are one page.
+    /// Documents without a URL form one site, and those with the same name are one page.
     pub fn push(&mut self, url: Option<&str>, name: &str, shingles: &[u64]) {
         let page = digest64(url.unwrap_or(name).as_bytes());
         let site = site_digest(url, self.kind);
@@ -63,7 +63,7 @@ impl RepeatCounter {
     }
 }
 
-/// How many different second numbers each first number has.
+/// Returns the number of different second numbers of each first number.
 fn n_pages(mut records: Vec<[u64; 2]>) -> HashMap<u64, u64> {
     records.sort_unstable();
     records.dedup();
@@ -71,25 +71,25 @@ fn n_pages(mut records: Vec<[u64; 2]>) -> HashMap<u64, u64> {
     runs.map(|run| (run[0][0], run.len() as u64)).collect()
 }
 
-/// What sites repeat.
+/// Counts of the text that sites repeat.
 #[derive(Debug, Clone)]
 pub struct Repeats {
     kind: SiteKind,
-    /// The pages of word pairs that weigh less than 1.
+    /// The number of pages of word pairs that weigh less than 1.
     counts: HashMap<u64, u64>,
-    /// The pages of each site.
+    /// The number of pages of each site.
     pages: HashMap<u64, u64>,
 }
 
 impl Repeats {
-    /// The pages of a document's site.
+    /// Returns the number of pages of a document's site.
     #[must_use]
     pub fn n_pages(&self, url: Option<&str>) -> u64 {
         let n_pages = self.pages.get(&site_digest(url, self.kind));
         n_pages.copied().unwrap_or(0)
     }
 
-    /// The content of a document that was counted.
+    /// Returns the content of a document that was counted.
     #[must_use]
     pub fn content(&self, url: Option<&str>, shingles: &[u64]) -> Content {
         let salt = salt(site_digest(url, self.kind));

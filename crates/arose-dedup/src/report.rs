@@ -2,10 +2,10 @@
 //!
 //! *Question.* A run drops documents. Can you trust it?
 //!
-//! *Idea.* State in plain words what was found, and show the evidence: how many documents were kept
-//! or dropped and why, the sizes of clusters, the similarity of pairs, the sites with the most
-//! dropped documents, and, for each similarity range, a random sample of pairs with every
-//! difference marked.
+//! *Idea.* State in plain words what was found, and show the evidence. The report contains the
+//! numbers of kept and dropped documents with the reasons, the sizes of clusters, the similarity of
+//! pairs, and the sites with the most dropped documents. For each similarity range, it shows a
+//! random sample of pairs with every difference marked.
 //!
 //! [`write()`] reads the files of the run (`documents.parquet`, `pairs.parquet` and `summary.json`)
 //! and, for the pairs it shows, the sources themselves, at the positions in the tables. The report
@@ -53,13 +53,13 @@ use documents::{Census, CloserLook};
 use pairs::Pairs;
 use samples::Evidence;
 
-/// Writes `report.html` into the directory `out` of a finished run whose input was read as `corpus`
-/// says.
+/// Writes `report.html` to the directory `out` of a finished run whose input was read with
+/// `corpus`.
 ///
 /// # Errors
 ///
-/// If the run's files cannot be read or disagree, or the report cannot be written. A report that
-/// was there before stays until the new one is complete.
+/// If the run's files cannot be read or disagree, or the report cannot be written. An existing
+/// report is replaced only when the new one is complete.
 pub fn write(out: &Path, corpus: &Config) -> Result<(), Error> {
     let summary = Summary::open(&out.join("summary.json"))?;
     let documents = out.join("documents.parquet");
@@ -85,7 +85,7 @@ pub fn write(out: &Path, corpus: &Config) -> Result<(), Error> {
     put(&out.join("report.html"), &page.to_string())
 }
 
-/// The tables of the ratings in `out`; none if there are no ratings.
+/// Returns the tables of the ratings in `out`; none if there are no ratings.
 fn ratings(out: &Path) -> Result<Option<Tables>, Error> {
     let path = out.join("ratings.jsonl");
     let ratings = Ratings::of_run(out).map_err(|error| match error {

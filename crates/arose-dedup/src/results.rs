@@ -29,16 +29,16 @@ pub use repeated::Repeated;
 pub use summary::{Cap, Counts, Promise, Recall, Skipped, Stage, Summary, kinds};
 pub use texts::{Text, texts};
 
-/// Why results cannot be read or shown.
+/// An error while reading or showing results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Reading or writing failed.
     #[error("{what} `{}`", path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -48,7 +48,7 @@ pub enum Error {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What the format's library says.
+        /// The error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
     /// The summary is malformed.
@@ -56,10 +56,10 @@ pub enum Error {
     Summary {
         /// The file.
         path: PathBuf,
-        /// What the format's library says.
+        /// The error of the JSON library.
         source: serde_json::Error,
     },
-    /// A file contains what no run writes.
+    /// A file with content that no run writes.
     #[error("damaged file `{}`: {what}", path.display())]
     Damaged {
         /// The file.

@@ -1,20 +1,21 @@
-//! Which documents meet: tables of keys, and a cheap test for those that do.
+//! Candidate pairs: tables of keys, and a cheap test of pairs that share a key.
 //!
-//! A sketch has a key in each of a few tables; two documents are compared if they have the same
-//! key in one of them. Policies differ in their tables:
+//! A sketch has a key in each of a few tables. Two documents are compared if they share a key in
+//! one of them. Policies differ in their tables:
 //!
-//! | policy | tables | a pair that meets stays a candidate if |
+//! | policy | tables | a pair that shares a key is a candidate if |
 //! |---|---|---|
-//! | jaccard | bands of samples ([`arose::banding`]) | enough samples agree, and parities allow it ([`arose::parity`]) |
-//! | content | two sets of bands, in [`marks`](crate::marks) | enough weighted values agree, or parities allow that both are nearly equal |
-//! | b, combined | subsets of features ([`arose::feature::mega_shingles`]) | the rule holds |
-//! | c | pieces of bits ([`arose::simhash::pieces`]) | the rule holds |
-//! | site | both | the rule holds |
+//! | jaccard | bands of MinHash values ([`arose::banding`]) | enough MinHash values agree, and parities allow it ([`arose::parity`]) |
+//! | content | two sets of bands, in [`marks`](crate::marks) | enough weighted values agree, or parities allow that both are nearly the same |
+//! | b, combined | subsets of super-shingles ([`arose::feature::mega_shingles`]) | the rule matches |
+//! | c | pieces of bits ([`arose::simhash::pieces`]) | the rule matches |
+//! | site | both | the rule matches |
 //!
-//! Of a sample only the lowest 16 bits are kept, which agree by accident once in 65,536; the test
-//! allows for it. Keys cannot: a band in which one sample is a page's own has 65,536 values, so of
-//! a million pages that share a template everybody would meet a dozen strangers. So eight bits of
-//! what is left of the samples of a band are kept too. A sketch of 128 samples has 388 bytes.
+//! Only the lowest 16 bits of a MinHash value are stored. They agree by chance once in 65,536, and
+//! the test allows for it. Keys cannot. Consider a band in which only one MinHash value is specific
+//! to a page: it has 65,536 different values. Of a million pages that share a template, each would
+//! share a key with a dozen others by chance. So eight bits of the remaining bits of the values of
+//! a band are stored too. A sketch of 128 MinHash values has 388 bytes.
 
 use arose::Threshold;
 use arose::banding::Banding;
@@ -30,10 +31,10 @@ use bytemuck::{Pod, Zeroable};
 use crate::config::{Config, Verify};
 use crate::record::{MAX_BANDS, N_SAMPLES, Samples, Vectors};
 
-/// Bits of a key.
+/// Number of bits of a key.
 pub(crate) const KEY_BITS: u32 = 40;
 
-/// Those bits of a number.
+/// Returns these bits of a number.
 pub(crate) fn key_bits(number: u64) -> u64 {
     number & ((1 << KEY_BITS) - 1)
 }
@@ -42,53 +43,54 @@ pub(crate) fn key_bits(number: u64) -> u64 {
 pub(crate) trait Tables: Sync {
     type Sketch: Pod + Send + Sync;
 
-    /// How many there are.
+    /// Returns the number of tables.
     fn n_tables(&self) -> u32;
 
-    /// The key of a sketch in a table, of at most [`KEY_BITS`]: at a hundred million documents one
-    /// in ten thousand meets a stranger in a table by accident, which costs a comparison.
+    /// Returns the key of a sketch in a table, of at most [`KEY_BITS`]. With a hundred million
+    /// documents, one in ten thousand shares a key of a table by chance, which costs a comparison.
     fn key(&self, table: u32, sketch: &Self::Sketch) -> u64;
 
-    /// Whether two documents that meet stay candidates.
+    /// Returns whether two documents that share a key are candidates.
     fn accepts(&self, a: &Self::Sketch, b: &Self::Sketch) -> bool;
 
-    /// How close two sketches are; more is closer.
+    /// Returns how close two sketches are. A greater number is closer.
     fn closeness(&self, a: &Self::Sketch, b: &Self::Sketch) -> u32;
 
-    /// Whether candidates as close as this are almost certainly verified.
+    /// Returns whether candidates as close as this are almost certainly verified.
     fn is_sure(&self, _closeness: u32) -> bool {
         true
     }
 
-    /// How many tables a pair at the threshold that meets in one meets in, on average.
+    /// Returns the average number of tables in which a pair at the threshold shares a key, if it
+    /// shares any.
     fn n_meetings(&self) -> f64 {
         1.0
     }
 }
 
-/// Bands of samples.
+/// Bands of MinHash values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bands {
     banding: Banding,
-    /// Samples that must agree.
+    /// Minimum number of agreeing MinHash values.
     min_equal: u32,
-    /// Samples that seldom agree below the threshold.
+    /// Number of agreeing MinHash values that is rarely reached below the threshold.
     sure_equal: u32,
-    /// What the coefficient must be, unless nobody asks.
+    /// Minimum similarity, unless pairs are not verified.
     least: Option<Threshold>,
     n_meetings: f64,
 }
 
-/// The chance that what is kept of different samples agrees.
+/// The probability that the stored bits of different MinHash values agree.
 const ACCIDENT: f64 = 1.0 / 65_536.0;
-/// The share of the pairs at the threshold that the test may lose, if recall allows for so much.
+/// The share of the pairs at the threshold that the test may miss, if recall allows it.
 const TEST_LOSS: f64 = 5e-4;
 /// The share of the pairs at the threshold that count as surely above it.
 const SURE_ERROR: f64 = 0.01;
 
 impl Bands {
     pub(crate) fn new(config: &Config, threshold: Threshold) -> Result<Self, crate::Error> {
-        // The test takes at most half of what may be lost, and the bands make up for it.
+        // The test uses at most half of the allowed loss, and the bands compensate for it.
         let recall = config.recall.get();
         let loss = TEST_LOSS.min((1.0 - recall) / 2.0);
         let (min_equal, least) = match config.verify {
@@ -118,7 +120,7 @@ impl Bands {
         })
     }
 
-    /// The chance that a pair of this Jaccard coefficient becomes a candidate.
+    /// Returns the probability that a pair of this Jaccard similarity becomes a candidate.
     pub(crate) fn probability(&self, jaccard: f64) -> f64 {
         self.banding.candidate_probability(jaccard) * passing(jaccard, self.min_equal)
     }
@@ -127,7 +129,7 @@ impl Bands {
         self.banding
     }
 
-    /// What is kept of a sketch, and of the shingles it is of.
+    /// Returns the stored form of a sketch and of its shingles.
     pub(crate) fn keep(&self, sketch: &[u32], shingles: &[u64]) -> Samples {
         let mut kept = Samples::zeroed();
         if let Some(parity) = Parity::of(shingles) {
@@ -143,32 +145,33 @@ impl Bands {
         kept
     }
 
-    /// The keys of a sketch in all tables: those of what is kept of it.
+    /// Returns the keys of a sketch in all tables, from its stored form.
     pub(crate) fn keys(&self, sketch: &[u32]) -> impl ExactSizeIterator<Item = u64> {
         let bands = sketch.chunks_exact(self.banding.q()).take(self.banding.b());
         bands.map(|rows| band_key(rows.iter().map(|row| *row as u16), rest_of(rows)))
     }
 
-    /// The Jaccard coefficient that two sketches suggest.
+    /// Returns the Jaccard similarity estimated from two sketches.
     pub(crate) fn estimate(a: &Samples, b: &Samples) -> f64 {
         estimate(n_equal(a, b))
     }
 }
 
-/// The Jaccard coefficient that so many equal samples suggest.
+/// Returns the Jaccard similarity estimated from this many equal MinHash values.
 fn estimate(n_equal: u32) -> f64 {
     let share = f64::from(n_equal) / N_SAMPLES as f64;
     ((share - ACCIDENT) / (1.0 - ACCIDENT)).max(0.0)
 }
 
-/// The fewest samples whose estimate reaches the threshold.
+/// Returns the smallest number of MinHash values whose estimate reaches the threshold.
 fn estimated_at(threshold: Threshold) -> u32 {
     let reaches = |n: &u32| threshold.reached_by(estimate(*n));
     let all = N_SAMPLES as u32;
     (0..=all).find(reaches).unwrap_or(all)
 }
 
-/// The fewest samples that pairs at the threshold share with [`SURE_ERROR`] at most.
+/// Returns the smallest number of MinHash values that pairs at the threshold share with a
+/// probability of at most [`SURE_ERROR`].
 fn sure_equal(threshold: f64) -> u32 {
     let agree = threshold + (1.0 - threshold) * ACCIDENT;
     let is_rare = |n: &u32| at_least(N_SAMPLES as u64, agree, u64::from(*n)) <= SURE_ERROR;
@@ -176,14 +179,15 @@ fn sure_equal(threshold: f64) -> u32 {
     (0..=all).find(is_rare).unwrap_or(all)
 }
 
-/// The bands that a pair of this Jaccard coefficient has in common, if it has one.
+/// Returns the average number of common bands of a pair of this Jaccard similarity, if it has one.
 fn n_meetings(banding: &Banding, jaccard: f64) -> f64 {
     let all = banding.b() as f64 * jaccard.powi(banding.q() as i32);
     all / banding.candidate_probability(jaccard)
 }
 
-/// The longest rows, in at most [`MAX_BANDS`] bands, that reach the recall with the samples there
-/// are. Under keys of a single sample everybody would meet, so rows are two at least.
+/// Returns the longest rows, in at most [`MAX_BANDS`] bands, that reach the recall with the
+/// available MinHash values. With keys of a single value, most documents would share one, so there
+/// are at least two rows.
 fn longest_rows(threshold: f64, recall: f64) -> Option<(usize, usize)> {
     (2..=N_SAMPLES).rev().find_map(|q| {
         let b = ((-recall).ln_1p() / (-threshold.powi(q as i32)).ln_1p())
@@ -193,20 +197,21 @@ fn longest_rows(threshold: f64, recall: f64) -> Option<(usize, usize)> {
     })
 }
 
-/// The most samples to ask for such that pairs at the threshold fail with probability `loss` at
-/// most.
+/// Returns the largest number of agreeing MinHash values to require such that pairs at the
+/// threshold fail with a probability of at most `loss`.
 fn min_equal(threshold: f64, loss: f64) -> u32 {
     let passes = |n: &u32| passing(threshold, *n) >= 1.0 - loss;
     (0..=N_SAMPLES as u32).rev().find(passes).unwrap_or(0)
 }
 
-/// The chance that so many samples of a pair of this Jaccard coefficient agree.
+/// Returns the probability that this many MinHash values of a pair of this Jaccard similarity
+/// agree.
 fn passing(jaccard: f64, min_equal: u32) -> f64 {
     let agree = jaccard + (1.0 - jaccard) * ACCIDENT;
     at_least(N_SAMPLES as u64, agree, u64::from(min_equal))
 }
 
-/// What is kept of the high halves of the samples of a band.
+/// Returns the stored bits of the high halves of the MinHash values of a band.
 fn rest_of(rows: &[u32]) -> u8 {
     let all = rows.iter().fold(0_u64, |all, sample| {
         all.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(sample >> 16)
@@ -214,8 +219,8 @@ fn rest_of(rows: &[u32]) -> u8 {
     mix(all) as u8
 }
 
-/// The key of a band by the low halves of its samples, four at a time, and what is kept of the
-/// rest.
+/// Returns the key of a band from the low halves of its MinHash values, four at a time, and the
+/// stored bits of the high halves.
 fn band_key(mut rows: impl ExactSizeIterator<Item = u16>, rest: u8) -> u64 {
     let mut key = u64::from(rest);
     while rows.len() > 0 {
@@ -227,7 +232,7 @@ fn band_key(mut rows: impl ExactSizeIterator<Item = u16>, rest: u8) -> u64 {
 }
 
 fn n_equal(a: &Samples, b: &Samples) -> u32 {
-    // Counted in lanes as wide as the samples, as many at a time as a register has.
+    // Counted in lanes as wide as the values, as many at a time as fit into a register.
     let equal = a.low.iter().zip(&b.low).map(|(a, b)| u16::from(a == b));
     equal.sum::<u16>().into()
 }
@@ -263,7 +268,7 @@ impl Tables for Bands {
     }
 }
 
-/// Subsets of features, pieces of simhashes, or both, with a rule on top.
+/// Subsets of super-shingles, pieces of simhashes, or both, followed by a rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
     policy: Policy,
@@ -297,7 +302,7 @@ impl Rules {
                 subsets(k, r as usize)
             }
         };
-        // Of fewer bits a pair need not have a piece in common, and what is promised would be
+        // With fewer bits, a pair need not have a piece in common, and the expected recall would be
         // wrong.
         if let Some(min_bits) = min_bits.filter(|&bits| bits < MIN_BITS) {
             return Err(crate::Error::Bits { min_bits });
@@ -311,7 +316,7 @@ impl Rules {
         })
     }
 
-    /// What the sketches say of two documents.
+    /// Returns the evidence of the sketches of two documents.
     pub(crate) fn evidence(&self, a: &Vectors, b: &Vectors) -> Evidence {
         Evidence {
             site: site_relation([a.site, b.site]),
@@ -324,7 +329,8 @@ impl Rules {
         }
     }
 
-    /// The chance that a pair whose resemblance and cosine are `similarity` is found.
+    /// Returns the probability of finding a pair whose Jaccard similarity and cosine are
+    /// `similarity`.
     pub(crate) fn probability(&self, similarity: f64) -> f64 {
         let features = |r: u32| {
             Filter::new(Features::SIX_BY_FOURTEEN, r as usize)
@@ -336,7 +342,7 @@ impl Rules {
             Criterion::C { min_bits } => bits(min_bits),
             Criterion::Combined(both) => features(both.min_features) * bits(both.min_bits),
             Criterion::Site { same, .. } => features(same.min_features) * bits(same.min_bits),
-            // Equal texts always are found.
+            // Exact duplicates are always found.
             Criterion::Exact | Criterion::Contained(_) | Criterion::Url => {
                 f64::from(u8::from(similarity >= 1.0))
             }
@@ -345,7 +351,7 @@ impl Rules {
     }
 }
 
-/// How the sites of two documents, zero if unknown, relate.
+/// Returns the relation of the sites of two documents, which are zero if unknown.
 pub(crate) fn site_relation(sites: [u64; 2]) -> SiteRelation {
     match sites {
         [0, _] | [_, 0] => SiteRelation::Unknown,
@@ -354,19 +360,19 @@ pub(crate) fn site_relation(sites: [u64; 2]) -> SiteRelation {
     }
 }
 
-/// More pieces would be so short that everybody meets.
+/// More pieces would be so short that most documents share one.
 const MAX_PIECES: u32 = 24;
 
-/// The fewest agreeing bits that can decide alone.
+/// Minimum number of matching bits that can decide alone.
 const MIN_BITS: u32 = Fingerprint384::BITS + 1 - MAX_PIECES;
 
-/// Pieces enough that a pair at the threshold has one without a differing bit.
+/// Returns enough pieces that a pair at the threshold has one without a differing bit.
 fn n_pieces(min_bits: u32) -> u32 {
     let max_distance = Fingerprint384::BITS.saturating_sub(min_bits);
     (max_distance + 1).clamp(6, MAX_PIECES)
 }
 
-/// The subsets of `0..k` with `r` members, in lexicographic order.
+/// Returns the subsets of `0..k` with `r` members, in lexicographic order.
 fn subsets(k: usize, r: usize) -> Vec<Vec<usize>> {
     let mut all = Vec::with_capacity(choose(k as u64, r as u64) as usize);
     for bits in 0_u32..1 << k {
@@ -433,7 +439,7 @@ mod tests {
         assert_eq!((default.b(), default.q()), (18, 6));
     }
 
-    /// What is promised includes what the test of the sketches loses.
+    /// The expected recall includes the pairs that the test of the sketches misses.
     #[test]
     fn the_recall_promised_is_reached_at_the_threshold() {
         for recall in [0.9, 0.95, 0.99, 0.995, 0.999, 0.9999] {
@@ -443,7 +449,7 @@ mod tests {
                     ..Config::default()
                 };
                 let threshold = Threshold::new(threshold).unwrap();
-                // High recall at a low threshold needs more samples than there are.
+                // High recall at a low threshold needs more MinHash values than there are.
                 let Ok(bands) = Bands::new(&config, threshold) else {
                     assert!(recall > 0.99 && threshold.get() < 0.6);
                     continue;
@@ -454,7 +460,7 @@ mod tests {
         }
     }
 
-    /// A pair just below the threshold seldom counts as surely above it.
+    /// A pair just below the threshold rarely counts as surely above it.
     #[test]
     fn what_is_sure_is_above_the_threshold() {
         assert_eq!(bands(0.8).sure_equal, 113);
@@ -478,7 +484,8 @@ mod tests {
         assert!(Bands::new(&config, Threshold::new(0.1).unwrap()).is_err());
     }
 
-    /// Sketches that agree in all 16 bits kept of each sample, but not in one whole sample a band.
+    /// Sketches that agree in all 16 stored bits of each MinHash value, but differ in one complete
+    /// value per band.
     #[test]
     fn strangers_with_one_template_seldom_meet() {
         let bands = bands(0.8);
@@ -518,8 +525,8 @@ mod tests {
         }
     }
 
-    /// Texts of a known cosine are found as often as the policy c promises: bits are independent,
-    /// and every pair that has enough of them meets.
+    /// Texts of a known cosine are found as often as expected under the policy `c`: bits are
+    /// independent, and every pair with enough of them shares a key.
     #[test]
     fn issue_20_policy_c_finds_what_it_promises() {
         use arose::mix::SplitMix;
@@ -552,7 +559,8 @@ mod tests {
             let promised = rules.probability(cosine);
             let share = n_found as f64 / n_pairs as f64;
             let error = (promised * (1.0 - promised) / n_pairs as f64).sqrt();
-            // Four standard errors, and what the small number of tokens does to the law.
+            // Four standard errors, and the effect of the small number of tokens on the
+            // distribution.
             assert!(
                 (share - promised).abs() < 4.0 * error + 0.02,
                 "{share} of the pairs at {cosine}, {promised} promised"

@@ -1,4 +1,4 @@
-//! Scores a candidate pair once both documents are available.
+//! Scores of a candidate pair once both documents are available.
 
 use arose::feature::b_sim;
 use arose::rule::{Criterion, Evidence, Policy, Rule, SiteRelation, decide};
@@ -18,7 +18,7 @@ pub(crate) struct Scorer {
     bands: Option<Bands>,
     marks: Option<MarkTables>,
     rules: Rules,
-    /// Whether sketches hold no simhashes, the policy having no use for them.
+    /// Whether sketches have no simhashes, because the policy does not use them.
     pub(crate) is_without_simhash: bool,
 }
 
@@ -42,17 +42,17 @@ impl Scorer {
         })
     }
 
-    /// Whether [`by_sketch`](Self::by_sketch) looks at samples.
+    /// Returns whether [`by_sketch`](Self::by_sketch) uses MinHash values.
     pub(crate) fn needs_samples(&self) -> bool {
         self.bands.is_some() && self.verify == Verify::Sketch
     }
 
-    /// Whether a coefficient, or one that is no greater, says that a pair is rejected.
+    /// Returns whether a pair of this similarity, or a lower one, is rejected.
     pub(crate) fn is_too_low(&self, jaccard: f64) -> bool {
         matches!(self.policy.criterion, Criterion::Jaccard(least) if !least.reached_by(jaccard))
     }
 
-    /// A pair whose coefficient is known; simhashes are those that sketches may be without.
+    /// Scores a pair of known similarity. `simhashes` are given if the sketches may lack them.
     pub(crate) fn by_text(
         &self,
         pair: PairKey,
@@ -76,7 +76,7 @@ impl Scorer {
         Some(Accepted::new(pair.a, pair.b, scores))
     }
 
-    /// A pair that is judged by its sketches, or not at all.
+    /// Scores a pair that is verified by its sketches, or not at all.
     pub(crate) fn by_sketch(
         &self,
         pair: PairKey,
@@ -102,7 +102,7 @@ impl Scorer {
         Some(Accepted::new(pair.a, pair.b, scores))
     }
 
-    /// The rule that a candidate would have to pass.
+    /// Returns the rule that a candidate would have to match.
     fn unverified_rule(&self, evidence: &Evidence) -> Rule {
         match self.policy.criterion {
             Criterion::Exact => Rule::Exact,
@@ -121,7 +121,7 @@ impl Scorer {
         }
     }
 
-    /// How many pairs like this one there are for each that is found.
+    /// Returns the number of pairs like this one per pair that is found.
     pub(crate) fn inverse_chance(&self, pair: &Accepted) -> f64 {
         if let (Some(marks), [Some(s), Some(u)]) = (&self.marks, pair.scores.content()) {
             return 1.0 / marks.probability(s, u);

@@ -1,52 +1,53 @@
-//! The job in pieces for a cluster: pure steps over messages, with shuffles between them.
+//! The job as steps for a cluster: pure functions on messages, with shuffles between them.
 //!
-//! The question: how does the same job run on many machines, with the same rows, when any of them
-//! may die? The idea: an engine such as Spark moves [`Message`]s to the parts they are addressed to
-//! and runs a lost part again; a `Step` turns the messages of one part into others and keeps
-//! nothing. What a step gives depends on the messages of its part alone, not on how parts are
-//! spread over machines, so any number of partitions and any loss give the same rows.
+//! *Question.* How can the same job run on many machines and write the same rows, although any
+//! machine may die? *Idea.* An engine such as Spark moves [`Message`]s to the parts to which they
+//! are addressed, and runs a lost part again. A `Step` turns the messages of one part into other
+//! messages and keeps no state. The output of a step depends only on the messages of its part, not
+//! on the distribution of parts over machines. So any number of partitions and any loss give the
+//! same rows.
 //!
 //! Messages are few and large. A step addresses thousands of records to a part in one message, so
-//! that the engine moves bytes and never looks at a record: a row per key would cost more than all
-//! algorithms together. A part's messages come by kind and then by sequence number.
+//! that the engine moves bytes and never examines a record. A row per key would cost more than all
+//! algorithms together. The messages of a part are sorted by kind and then by sequence number.
 //!
-//! | step | gets, by part | gives |
+//! | step | input, by part | output |
 //! |---|---|---|
 //! | `read` | a part of the input | shards: documents, sketches, tokens |
 //! | `keys` | documents and sketches of a shard | `ENTRY` per table and `CONTENT`, by key |
-//! | `runs` | entries and contents with one hash | `LIVE`: who meets somebody, by shard; `CLASS` and `COPIES`: equal contents, by shard of the first |
+//! | `runs` | entries and contents with one hash | `LIVE`: documents that share a key, by shard; `CLASS` and `COPIES`: exact duplicates, by shard of the first |
 //! | `live` | sketches and `LIVE` of a shard | `MEMBER`, `LONG`: key and sketch, if not read later, by key |
 //! | `candidates` | members with one hash | `PAIR`, by the later document |
-//! | `groups` | pairs | `WANT`: documents to fetch, by shard; `JUDGE`: pairs, by group |
+//! | `groups` | pairs | `WANT`: documents to fetch, by shard; `JUDGE`: pairs to verify, by group |
 //! | `fetch` | documents, tokens or `PLACES`, classes and `WANT` of a shard | `CARD`: a document, by group |
 //! | `verify` | cards and pairs of groups | `LINK`: verified pairs, by document |
 //! | `edges` | links | `EDGE`, by node |
-//! | `whole` | all edges, if they fit one part | `EDGE`: components |
+//! | `whole` | all edges, if they fit into one part | `EDGE`: components |
 //! | `large`, `small` | edges of nodes | `EDGE`: one round of components |
-//! | `attach` | edges that are labels by now, links | `LINK`, by component |
+//! | `attach` | edges that have become labels, links | `LINK`, by component |
 //! | `stars` | links of components | `TAKEN`, by shard; `PAIR`: kept documents to compare, by the later document |
-//! | `decide` | classes, `TAKEN` and copies of a shard | `VERDICT`, by shard |
+//! | `decide` | classes, `TAKEN` and exact duplicates of a shard | `VERDICT`, by shard |
 //! | `documents` | documents and verdicts of a shard | rows |
-//! | `linked` | links | `LINKED`: pairs, by the shard of the lesser document |
+//! | `linked` | links | `LINKED`: pairs, by the shard of the worse document |
 //! | `name` | documents, verdicts and `LINKED` of a shard | `LISTED`: pairs, by the shard of the better document |
 //! | `tally` | `LISTED` of a shard | the same, and sizes of clusters |
 //! | `list` | documents and `LISTED` of a shard | rows of pairs |
-//! | `spans` | documents and verdicts of a shard | `SPANS`: records that stay, by part of the input |
+//! | `spans` | documents and verdicts of a shard | `SPANS`: kept records, by part of the input |
 //! | `kept` | `SPANS` of a part of the input | rows of files |
 //!
-//! The pairs that `stars` gives go through `groups`, `fetch` and `verify` again, and clusters are
-//! made from all links, until nothing new is found (at most [`MAX_REPAIRS`] times).
+//! The pairs that `stars` outputs pass through `groups`, `fetch` and `verify` again, and clusters
+//! are formed from all links, until nothing new is found (at most [`MAX_REPAIRS`] times).
 //!
 //! Components are found by large-star and small-star rounds (Kiveris, Lattanzi, Mirrokni, Rastogi &
-//! Vassilvitskii 2014) until no edge changes, those of few edges in one part.
+//! Vassilvitskii 2014) until no edge changes. If there are few edges, one part finds them.
 //!
-//! What `read` gives is most of all there is. Where executors share a directory it stays there, and
-//! messages say where.
+//! The output of `read` is most of the data. If executors share a directory, it stays there, and
+//! messages contain its position.
 //!
-//! *Memory.* A step holds one part at a time, and of that what it needs: equal contents, keys,
-//! pairs and edges are sorted in files if they are many, the documents under one very common key
-//! are taken one by one, and what a step gives is handed on while it works. Parts are sized by the
-//! driver.
+//! *Memory.* A step processes one part at a time and stores only the data it needs. Equal contents,
+//! keys, pairs and edges are sorted in files if there are many. The documents under one very common
+//! key are processed one by one, and output is passed on while the step runs. The driver determines
+//! the size of parts.
 
 mod candidates;
 mod chunks;
@@ -79,10 +80,10 @@ pub use kept::copy_kept;
 pub use read::{Chunk, read_bytes, read_part};
 pub use wire::{Drain, Message, Sink};
 
-/// Rounds in which kept documents are compared again.
+/// Maximum number of rounds in which kept documents are compared again.
 pub const MAX_REPAIRS: u32 = crate::stage::repair::MAX_ROUNDS;
 
-/// What a message is; those of a part come in this order.
+/// The kind of a message. The messages of a part arrive in this order.
 pub mod kind {
     /// Counters and findings for the driver, as JSON.
     pub const NOTE: i32 = -1;
@@ -90,13 +91,13 @@ pub mod kind {
     pub const DOCS: i32 = 0;
     /// Tokens of a shard.
     pub const TOKENS: i32 = 1;
-    /// Documents of equal content.
+    /// Exact duplicates.
     pub const CLASS: i32 = 2;
     /// Keys of documents.
     pub const ENTRY: i32 = 3;
     /// Contents of documents.
     pub const CONTENT: i32 = 4;
-    /// Documents that meet somebody.
+    /// Documents that share a key with another.
     pub const LIVE: i32 = 5;
     /// The same with their sketches.
     pub const MEMBER: i32 = 6;
@@ -106,30 +107,30 @@ pub mod kind {
     pub const WANT: i32 = 8;
     /// Documents that were fetched.
     pub const CARD: i32 = 9;
-    /// Candidates to be judged.
+    /// Candidates to verify.
     pub const JUDGE: i32 = 10;
     /// Edges between nodes.
     pub const EDGE: i32 = 11;
-    /// Accepted pairs on their way to stars.
+    /// Accepted pairs for `stars`.
     pub const LINK: i32 = 12;
-    /// Pairs with the IDs of their lesser documents.
+    /// Pairs with the IDs of their worse documents.
     pub const LISTED: i32 = 13;
-    /// Documents that a better one took.
+    /// Documents taken by a better one.
     pub const TAKEN: i32 = 14;
-    /// What happens to a document.
+    /// The decision on a document.
     pub const VERDICT: i32 = 15;
-    /// Where the tokens of a shard are.
+    /// The positions of the tokens of a shard.
     pub const PLACES: i32 = 16;
-    /// Accepted pairs on their way to rows.
+    /// Accepted pairs for the rows of pairs.
     pub const LINKED: i32 = 17;
-    /// Documents of equal content, one by one.
+    /// Exact duplicates, one by one.
     pub const COPIES: i32 = 18;
-    /// Documents that meet somebody in a large bucket.
+    /// Documents that share a key of a large bucket.
     pub const LONG: i32 = 19;
-    /// Records that stay.
+    /// Kept records.
     pub const SPANS: i32 = 20;
 
-    /// All of them by name.
+    /// All kinds, by name.
     pub const ALL: [(&str, i32); 22] = [
         ("NOTE", NOTE),
         ("DOCS", DOCS),
@@ -156,63 +157,64 @@ pub mod kind {
     ];
 }
 
-/// What every step of a run is told.
+/// The context of all steps of a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Context {
-    /// The version of the driver; steps of another are refused.
+    /// The version of the driver. Steps of another version return an error.
     pub version: String,
     /// Shards in input order: their part, and the ordinal of their first document.
     pub shards: Vec<(i64, Ordinal)>,
-    /// The directory that chunks are in, if they are not in messages.
+    /// The directory of the chunks, if they are not in messages.
     pub chunks: Option<PathBuf>,
-    /// Where sketches are, if they are read one by one: by first document, its shard and its byte.
+    /// The positions of sketches, if they are read one by one: by first document, its shard and its
+    /// byte.
     pub sketches: Vec<(Ordinal, i64, u64)>,
     /// Documents in all shards.
     pub n_docs: u64,
-    /// Parts that messages are addressed to, other than shards.
+    /// Number of parts to which messages are addressed, without shards.
     pub n_parts: u32,
-    /// Tables, keys and sizes of buckets beyond the cap, and up to which document everybody takes
-    /// part in a huge one.
+    /// Tables, keys and sizes of buckets beyond the cap, and the document up to which all documents
+    /// take part in a huge one.
     pub long: Vec<(u32, u64, usize, Ordinal)>,
-    /// Documents that may be judged together.
+    /// Maximum number of documents that are verified together.
     pub group_docs: usize,
-    /// Bytes that a step sorts in memory; more go to files.
+    /// Bytes that a step sorts in memory. More are sorted in files.
     pub sort_bytes: Option<u64>,
 }
 
 impl Context {
-    /// The part of the shard that a document is in.
+    /// Returns the part of the shard that contains a document.
     pub(crate) fn shard_of(&self, doc: Ordinal) -> i64 {
         let after = self.shards.partition_point(|(_, start)| *start <= doc);
         self.shards[after.saturating_sub(1)].0
     }
 
-    /// The ordinal of the first document of a shard.
+    /// Returns the ordinal of the first document of a shard.
     pub(crate) fn start_of(&self, part: i64) -> Result<Ordinal, Error> {
         let at = self.shards.binary_search_by_key(&part, |(part, _)| *part);
         let at = at.map_err(|_| Error::Message {
-            detail: format!("no shard has the number {part}"),
+            detail: format!("there is no shard {part}"),
         })?;
         Ok(self.shards[at].1)
     }
 
-    /// The part for what has this hash.
+    /// Returns the part for a hash.
     pub(crate) fn part_of(&self, hash: u64) -> i64 {
         (hash % u64::from(self.n_parts.max(1))) as i64
     }
 }
 
-/// Turns the messages of parts into others.
+/// Turns the messages of parts into other messages.
 pub(crate) trait Step: Send {
-    /// Takes a message of the current part.
+    /// Processes a message of the current part.
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error>;
 
-    /// The current part has no more messages.
+    /// Ends the current part.
     fn end(&mut self, part: i64, out: &mut Sink) -> Result<(), Error>;
 }
 
-/// A step at work on the parts that one task of an engine has.
+/// A step running on the parts of one task of an engine.
 pub struct Worker {
     step: Box<dyn Step>,
     chunks: Option<ChunkReader>,
@@ -221,7 +223,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker for the step of this name; `drain` gets what it gives.
+    /// Creates a worker for the step of this name; `drain` gets its output.
     ///
     /// # Errors
     ///
@@ -238,11 +240,12 @@ impl Worker {
         })
     }
 
-    /// Takes the next message; those of a part must come together, by kind and sequence number.
+    /// Processes the next message. The messages of a part must be adjacent, by kind and sequence
+    /// number.
     ///
     /// # Errors
     ///
-    /// If the message is not what a step has written.
+    /// If the message is malformed.
     pub fn push(&mut self, message: &Message<'_>) -> Result<(), Error> {
         if message.kind == kind::NOTE {
             return self.sink.forward(message);
@@ -309,7 +312,7 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
     })
 }
 
-/// Refuses to work with a driver of another version.
+/// Returns an error for a driver of another version.
 ///
 /// # Errors
 ///
@@ -325,17 +328,17 @@ pub fn check_version(driver: &str) -> Result<(), Error> {
     })
 }
 
-/// The settings that shape the result, by name.
+/// Returns the settings that affect the result, by name.
 #[must_use]
 pub fn settings(config: &Config) -> Value {
     config.settings()
 }
 
-/// Refuses policies whose stages have no steps here.
+/// Returns an error for policies whose stages have no steps here.
 ///
 /// # Errors
 ///
-/// If the policy is one of these.
+/// If the policy does not run on a cluster.
 pub fn check_policy(config: &Config) -> Result<(), Error> {
     let criterion = config.policy.criterion;
     match criterion {
@@ -346,22 +349,22 @@ pub fn check_policy(config: &Config) -> Result<(), Error> {
     }
 }
 
-/// How many bytes the messages of a run have, by which the driver sizes parts.
+/// The size of the messages of a run, by which the driver determines the size of parts.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Sizes {
-    /// Keys of a document.
+    /// Number of keys of a document.
     pub tables: u32,
-    /// Bytes of what a document is compared by.
+    /// Bytes of the sketch of a document.
     pub sketch: usize,
     /// Bytes of a key in a message.
     pub entry: usize,
     /// Bytes of a content in a message.
     pub content: usize,
-    /// Whether sketches are samples, beside which there are vectors.
+    /// Whether sketches are MinHash values, with additional vectors.
     pub has_samples: bool,
 }
 
-/// The sizes of messages under these settings.
+/// Returns the sizes of messages under these settings.
 ///
 /// # Errors
 ///
@@ -384,7 +387,7 @@ pub fn sizes(config: &Config) -> Result<Sizes, Error> {
     })
 }
 
-/// The names and types of the rows that `documents`, `list` and `kept` give.
+/// Returns the names and types of the rows that `documents`, `list` and `kept` output.
 #[must_use]
 pub fn schemas() -> [(&'static str, arrow_schema::Schema); 3] {
     [

@@ -1,10 +1,10 @@
 //! Sorts more records than fit in memory.
 //!
-//! Records are gathered until the allowance is used up, sorted and written as a run; at the end the
-//! runs are merged (external merge sort). Where there are more runs than the allowance has buffers
-//! for, the oldest are merged into one first, in several passes if necessary. The result is the
-//! same for any allowance. Disk: the size of the records once, and only if they did not fit; during
-//! a pass the runs it merges are there twice.
+//! Records are gathered until the allowance is used up, then sorted and written as a sorted run. At
+//! the end the runs are merged (external merge sort). If there are more runs than the allowance has
+//! buffers for, the oldest are merged into one first, in several passes if necessary. The result is
+//! the same for any allowance. Disk: the size of the records once, and only if they did not fit.
+//! During a pass, the runs that it merges exist twice.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,16 +16,16 @@ use rayon::slice::ParallelSliceMut;
 use crate::Error;
 use crate::column::{BUFFER_BYTES, Scan, Writer};
 
-/// Runs that are merged at once whatever the allowance is.
+/// Minimum number of runs that are merged at once, whatever the allowance is.
 const MIN_FAN_IN: u64 = 16;
 
-/// Takes records in any order and gives them back in theirs.
+/// Takes records in any order and returns them sorted.
 pub(crate) struct Sorter<T> {
-    /// Where runs are kept; names begin with this path.
+    /// The path with which the names of runs begin.
     base: PathBuf,
     buffer: Vec<T>,
     capacity: usize,
-    /// Runs that are merged at once.
+    /// Number of runs that are merged at once.
     fan_in: usize,
     /// The oldest first.
     runs: VecDeque<PathBuf>,
@@ -33,7 +33,8 @@ pub(crate) struct Sorter<T> {
 }
 
 impl<T: Pod + Ord + Send> Sorter<T> {
-    /// Uses at most `allowance` bytes of memory, and files whose names begin with `base`.
+    /// Creates a sorter that uses at most `allowance` bytes of memory, and files whose names begin
+    /// with `base`.
     pub(crate) fn new(base: &Path, allowance: u64) -> Self {
         let capacity = (allowance / size_of::<T>() as u64).max(1 << 12) as usize;
         Self {
@@ -71,7 +72,7 @@ impl<T: Pod + Ord + Send> Sorter<T> {
         merge(self.runs.into())
     }
 
-    /// Writes the records in order; how many there are.
+    /// Writes the records in order. Returns their number.
     pub(crate) fn write(self, path: &Path) -> Result<u64, Error> {
         let mut sorted = self.finish()?;
         let mut out = Writer::create(path)?;
@@ -92,7 +93,7 @@ impl<T: Pod + Ord + Send> Sorter<T> {
         Ok(())
     }
 
-    /// Makes one run of the oldest, which are the shortest.
+    /// Merges the oldest runs, which are the shortest, into one.
     fn merge_oldest(&mut self) -> Result<(), Error> {
         let n = self.fan_in.min(self.runs.len() + 1 - self.fan_in);
         let mut sorted = merge::<T>(self.runs.drain(..n.max(2)).collect())?;
@@ -160,7 +161,7 @@ impl<T: Pod + Ord> Sorted<T> {
 }
 
 impl<T> Drop for Sorted<T> {
-    /// Removes the runs; one that stays behind goes with the work directory.
+    /// Removes the runs. If this fails, they are removed with the work directory.
     fn drop(&mut self) {
         if let Self::Merge { paths, .. } = self {
             for path in paths {
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// Sorts so many records, many of them equal, with so much memory.
+    /// Sorts this many records, many of them equal, with this much memory.
     fn check(n: u32, allowance: u64) {
         let folder = tempfile::tempdir().unwrap();
         let mut sorter = Sorter::new(&folder.path().join("sort"), allowance);

@@ -1,8 +1,9 @@
 //! Input files: detection of changes, and names that are not UTF-8.
 //!
-//! A path need not be valid UTF-8, but settings, summaries and tables are. A path that is text is
-//! written as it is. Any other is written with a backslash and two hexadecimal digits for each byte
-//! that is not text (`caf\xE9.html`) and read back if there is no file of that very name.
+//! A path need not be valid UTF-8, but settings, summaries and tables are. A path that is valid
+//! UTF-8 is written unchanged. In any other path, each invalid byte is written as a backslash, `x`
+//! and two hexadecimal digits (`caf\xE9.html`). It is read back if there is no file with exactly
+//! that name.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::Error;
 use crate::error::Change;
 
-/// A file that documents came from, and how to tell that it has changed.
+/// A file that contains documents, and data to detect changes of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Source {
     #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
@@ -34,7 +35,7 @@ impl Source {
         })
     }
 
-    /// What is known of a file that may not be readable.
+    /// Returns the data of a file that may not be readable.
     pub(crate) fn of_any(path: PathBuf) -> Self {
         Self::of(&path).unwrap_or(Self {
             path,
@@ -43,7 +44,7 @@ impl Source {
         })
     }
 
-    /// An error if the file is not what it was.
+    /// Returns an error if the file has changed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match Self::of(&self.path) {
             Ok(now) if now == *self => Ok(()),
@@ -55,7 +56,7 @@ impl Source {
     }
 }
 
-/// A path as text.
+/// Returns a path as text.
 pub(crate) fn path_text(path: &Path) -> String {
     match path.to_str() {
         Some(text) => text.to_owned(),
@@ -63,13 +64,13 @@ pub(crate) fn path_text(path: &Path) -> String {
     }
 }
 
-/// The path that a text in results stands for, from the working directory on.
+/// Returns the path for a text in results, relative to the working directory.
 #[must_use]
 pub fn path_of(text: &str) -> PathBuf {
     path_in(Path::new(""), text)
 }
 
-/// The path that a text in results stands for, from `directory` on.
+/// Returns the path for a text in results, relative to `directory`.
 pub(crate) fn path_in(directory: &Path, text: &str) -> PathBuf {
     let literal = directory.join(text);
     if !text.contains("\\x") || literal.symlink_metadata().is_ok() {
@@ -78,7 +79,8 @@ pub(crate) fn path_in(directory: &Path, text: &str) -> PathBuf {
     directory.join(unescaped(text))
 }
 
-/// The working directory as seen from `out`, which must exist; none where there is no way.
+/// Returns the working directory relative to `out`, which must exist; none if there is no such
+/// path.
 pub(crate) fn directory_from(out: &Path) -> Option<PathBuf> {
     let (out, here) = (
         out.canonicalize().ok()?,
@@ -86,7 +88,7 @@ pub(crate) fn directory_from(out: &Path) -> Option<PathBuf> {
     );
     let n_shared = out.components().zip(here.components());
     let n_shared = n_shared.take_while(|(a, b)| a == b).count();
-    // Without a common root, as on two drives, the way begins at the root.
+    // Without a common root, as on two drives, the path begins at the root.
     if n_shared == 0 {
         return Some(here);
     }

@@ -26,10 +26,10 @@ const SETTINGS: &str = "settings.json";
 const INPUTS: &str = "inputs.json";
 const NOTE: &str = "stage.json";
 
-/// What to do about a run that is already there.
+/// What to do about an existing run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// Go on with it if its settings are the same.
+    /// Resume it if its settings are the same.
     Resume,
     /// Remove it.
     Anew,
@@ -38,23 +38,23 @@ pub enum Start {
 /// An output directory that belongs to this process.
 pub(crate) struct Work {
     folder: PathBuf,
-    /// Held until the end; the system lets go of it if the process dies.
+    /// The lock, which the operating system releases if the process dies.
     _lock: Lock,
 }
 
-/// What a stage leaves behind.
+/// The result of a stage.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Note<R> {
     pub(crate) seconds: f64,
-    /// Processor time of all threads, where the system tells.
+    /// CPU time of all threads, if the operating system reports it.
     pub(crate) cpu_seconds: Option<f64>,
-    /// Which start of the machine it was written in.
+    /// The boot of the machine in which it was written.
     boot: String,
     pub(crate) found: R,
 }
 
 impl Work {
-    /// Takes the directory `out` for a run with these settings and inputs.
+    /// Opens the directory `out` for a run with these settings and inputs.
     pub(crate) fn open(
         out: &Path,
         settings: &Value,
@@ -80,7 +80,7 @@ impl Work {
             _ => {
                 clear(out, &folder)?;
                 write_json(&folder.join(INPUTS), &inputs.files)?;
-                // Last, since it says that there is a run.
+                // Written last, since it marks the existence of a run.
                 write_json(&path, settings)?;
             }
         }
@@ -90,7 +90,8 @@ impl Work {
         })
     }
 
-    /// Leaves nothing that another run could resume: it starts over, whatever its inputs are.
+    /// Removes everything from which another run could resume. The next run starts over, whatever
+    /// its inputs are.
     pub(crate) fn forget(&self) -> Result<(), Error> {
         let path = self.folder.join(SETTINGS);
         match fs::remove_file(&path) {
@@ -101,18 +102,18 @@ impl Work {
         }
     }
 
-    /// The directory of a stage that is done.
+    /// Returns the directory of a completed stage.
     pub(crate) fn path(&self, stage: &str) -> PathBuf {
         self.folder.join(stage)
     }
 
-    /// What a stage left behind, if it is done.
+    /// Returns the result of a stage, if it is complete.
     pub(crate) fn note<R: DeserializeOwned>(&self, stage: &str) -> Result<Option<Note<R>>, Error> {
         let note: Option<Note<R>> = read_json(&self.path(stage).join(NOTE))?;
         Ok(note.filter(|note| note.boot == boot()))
     }
 
-    /// Does a stage, unless it is done.
+    /// Runs a stage, unless it is complete.
     pub(crate) fn stage<R: Serialize + DeserializeOwned>(
         &self,
         stage: &str,
@@ -126,7 +127,7 @@ impl Work {
         let path = self.path(stage);
         let partial = beside(&path);
         remove_folder(&path)?;
-        // What a stage has left for itself to go on from counts if it says so.
+        // An interrupted stage with a checkpoint keeps its files and resumes from them.
         if !partial.join(CHECKPOINT).is_file() {
             remove_folder(&partial)?;
             fs::create_dir(&partial).map_err(Error::io("create", &partial))?;
@@ -145,7 +146,7 @@ impl Work {
         Ok(note)
     }
 
-    /// Removes the files of all stages, but not the note that they were done.
+    /// Removes the files of all stages, but not the note that they are complete.
     pub(crate) fn clean(&self, stages: &[&str]) -> Result<(), Error> {
         for stage in stages {
             remove_folder(&self.path(stage))?;
@@ -154,7 +155,7 @@ impl Work {
     }
 }
 
-/// Refuses to share the directory with another process.
+/// Returns an error if another process uses the directory.
 fn lock(out: &Path, folder: &Path) -> Result<Lock, Error> {
     let path = folder.join("lock");
     let lock = Lock::take(&path).map_err(Error::io("lock", &path))?;
@@ -163,7 +164,7 @@ fn lock(out: &Path, folder: &Path) -> Result<Lock, Error> {
     })
 }
 
-/// An error that names the first setting that differs.
+/// Returns an error with the first setting that differs.
 fn compare(out: &Path, there: &Value, here: &Value) -> Result<(), Error> {
     if there == here {
         return Ok(());
@@ -186,7 +187,7 @@ fn compare(out: &Path, there: &Value, here: &Value) -> Result<(), Error> {
     })
 }
 
-/// Removes what a run leaves in its directories, except for the lock.
+/// Removes the files of a run from its directories, except for the lock.
 fn clear(out: &Path, folder: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let path = entry.map_err(Error::io("read", folder))?.path();
@@ -237,16 +238,17 @@ fn is_empty(folder: &Path) -> Result<bool, Error> {
     Ok(entries.next().is_none())
 }
 
-/// A name for the time since the machine was started; the same where it is unknown.
+/// Returns the boot ID of the machine; empty if it is unknown.
 pub(crate) fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_default().trim().to_owned()
 }
 
-/// Processor time of this process so far, where the system tells, in hundredths.
+/// Returns the CPU time of this process so far, to a hundredth of a second, if the operating system
+/// reports it.
 fn cpu_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in the second field may hold anything, but ends with the last bracket.
+    // The name in the second field may contain anything, but ends with the last parenthesis.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
     let user: f64 = fields.next()?.parse().ok()?;
@@ -267,14 +269,14 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
         })
 }
 
-/// Writes a file that is whole or not there, as long as the machine runs.
+/// Writes a file atomically, as long as the machine runs.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     let partial = beside(path);
     fs::write(&partial, json_bytes(value)).map_err(Error::io("write", &partial))?;
     fs::rename(&partial, path).map_err(Error::io("rename", &partial))
 }
 
-/// Writes a file that is on the disk when this returns, and whole or not there before.
+/// Writes a file atomically. It is on disk when this returns.
 pub(crate) fn write_json_to_disk(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     disk::replace(path, &json_bytes(value)).map_err(Error::io("write", path))
 }

@@ -1,12 +1,13 @@
-//! Random addresses, in a simulated address space only.
+//! Estimates the number of servers from random IP addresses, in a simulated address space only.
 //!
-//! *Question.* How many servers are there, and how many pages do they have, if random addresses are
-//! probed? Scanning a real network is out of scope; a synthetic space shows the accuracy of the
-//! method and the effect of hosts with several addresses.
+//! *Question.* How many servers are there, and how many pages do they have, if random IP addresses
+//! are probed? Scanning a real network is out of scope. A synthetic space shows the accuracy of the
+//! method and the effect of hosts with several IP addresses.
 //!
-//! *Idea.* Every sampled address shows whether a server responds. A server with K addresses is hit
-//! K times as often, so each hit counts one over K. For pages the hits are thinned in the same way,
-//! so that servers are about equally likely; the pages of some public servers are counted in full.
+//! *Idea.* Every sampled IP address shows whether a server responds. A server with K addresses is
+//! hit K times as often, so each hit counts one over K. For pages, the hits are thinned in the same
+//! way, so that servers are about equally likely. The pages of some public servers are counted in
+//! full.
 //!
 //! *Paper.* O'Neill et al. 1997; Lawrence & Giles 1999. The formulas are in
 //! [`arose::estimate::addresses`].
@@ -20,12 +21,12 @@ use arose::mix::{SplitMix, mix};
 use super::{Figure, Findings};
 use crate::Error;
 
-/// Probes `n_probes` random addresses of a synthetic space, and counts the pages of `n_crawled`
+/// Probes `n_probes` random IP addresses of a synthetic space, and counts the pages of `n_crawled`
 /// public servers.
 ///
 /// # Errors
 ///
-/// When the space is larger than 2^24 or too small for its hosts.
+/// If the space is larger than 2^24 or too small for its hosts.
 pub fn run(config: &AddressConfig, n_probes: u64, n_crawled: usize) -> Result<Findings, Error> {
     let space = AddressSpace::new(config)?;
     let mut random = SplitMix::new(mix(config.seed ^ 0xADD2));
@@ -62,7 +63,7 @@ pub fn run(config: &AddressConfig, n_probes: u64, n_crawled: usize) -> Result<Fi
     Ok(findings.with_biases())
 }
 
-/// The pages of all public servers, from some that were found.
+/// Estimates the pages of all public servers from some of those found.
 fn page_figure(servers: &Estimate, found: &[Host], n_crawled: usize, seed: u64) -> Figure {
     let mut random = SplitMix::new(mix(seed ^ 0xC2A1));
     let is_kept = |host: &&Host| random.next_f64() * (host.n_addresses as f64) < 1.0;
@@ -76,7 +77,7 @@ fn page_figure(servers: &Estimate, found: &[Host], n_crawled: usize, seed: u64) 
         n_examined: examined.len() as u64,
         n_public: public.len() as u64,
     };
-    // Servers were hit in random order, so the first are as good as any.
+    // Servers were hit in random order, so the first ones are a random sample.
     let crawled = &public[..public.len().min(n_crawled)];
     match pages(servers, shares, crawled, &Bootstrap::new(seed)) {
         Err(error) => Figure::refused("pages", Method::ServerPages, error),
@@ -96,8 +97,9 @@ fn page_figure(servers: &Estimate, found: &[Host], n_crawled: usize, seed: u64) 
 mod tests {
     use super::*;
 
-    /// Over 40 spaces of their own, servers and pages lie in their intervals in 90% and 80% at
-    /// least: those of pages are too narrow, as the few largest servers are rarely crawled.
+    /// Over 40 different spaces, the intervals of servers contain the true value in at least 90%,
+    /// those of pages in at least 80%. The latter are too narrow, because the few largest servers
+    /// are rarely crawled.
     #[test]
     fn intervals_hold_the_truth() {
         let mut n_covering = [0; 3];

@@ -14,7 +14,7 @@ use arose::estimate::capture::{Captures, chao1, chapman, lincoln_petersen};
 
 use super::{Figure, Findings};
 
-/// The size from two samples of which only the counts are known.
+/// The size from two samples, of which only the counts are known.
 #[must_use]
 pub fn of_counts(n_first: u64, n_second: u64, n_both: u64) -> Findings {
     let mut findings = Findings::new("capture", "distinct pages", 0);
@@ -29,7 +29,7 @@ pub fn of_counts(n_first: u64, n_second: u64, n_both: u64) -> Findings {
     findings.with_biases()
 }
 
-/// The size from lists of names, each of which counts once per list.
+/// The size from lists of names; each name counts once per list.
 #[must_use]
 pub fn of_lists(lists: &[BTreeSet<String>]) -> Findings {
     if let [first, second] = lists {

@@ -2,17 +2,17 @@
 //!
 //! *Question.* A page was sampled somewhere. Does another search engine have it?
 //!
-//! *Idea.* Query words that hardly any other page has together, and look for the page among the
-//! results: the same URL, the URL that a result redirects to, or a near duplicate among the first
+//! *Idea.* Query words that hardly any other page contains together, and search the results for the
+//! page: the same URL, the URL that a result redirects to, or a near duplicate among the first
 //! [`Checking::n_alike`] results. The words are the eight rarest of the page, or the five with the
 //! highest tf-idf ([`Choice`]). A search engine with lookup by URL gives a second, independent
-//! check ([`By`]): the share of the pages found by URL that words also find shows how many pages
+//! check ([`By`]). The share of the pages found by URL that words also find shows how many pages
 //! the first check misses.
 //!
-//! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Cost.* Per page and search engine two
-//! searches, up to [`Checking::n_alike`] fetches and one lookup. *Error.* A page is absent only if
-//! every query got a response: if one response sufficed for found pages, they would be missing less
-//! often than others. *Not for* search engines that do not index whole texts.
+//! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Cost.* Per page and search engine, two
+//! searches, up to [`Checking::n_alike`] fetches and one lookup. *Error.* A page counts as absent
+//! only if every query got a response. If one response sufficed for found pages, they would be
+//! missing less often than others. *Not for* search engines that do not index whole texts.
 
 use arose::compare::{Profile, Profiler};
 use arose::estimate::Method;
@@ -28,19 +28,19 @@ use super::{Figure, ends};
 use crate::Error;
 use crate::engine::{Page, Panel, Question, Reply};
 
-/// Which words of a page are queried.
+/// Which words of a page to query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
-    /// The rarest.
+    /// The rarest words.
     #[default]
     Rarest,
-    /// Those with the highest tf-idf, as in robust hyperlinks.
+    /// The words with the highest tf-idf, as in robust hyperlinks.
     Robust,
 }
 
 impl Choice {
-    /// Words per query in the literature.
+    /// Number of words per query in the literature.
     #[must_use]
     pub const fn n_words(self) -> usize {
         match self {
@@ -50,29 +50,29 @@ impl Choice {
     }
 }
 
-/// What a page is looked up by.
+/// How to look up a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// Its words.
+    /// By its words.
     #[default]
     Words,
-    /// Its URL; every engine must have a lookup.
+    /// By its URL; every search engine must support lookup by URL.
     Url,
-    /// Both; engines without lookup by URL are queried by words only.
+    /// Both ways; search engines without lookup by URL are queried only by words.
     Both,
 }
 
-/// How pages are looked up.
+/// Settings for looking up pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checking {
     /// By words, by URL, or by both.
     pub by: By,
-    /// Which words are queried.
+    /// Which words to query.
     pub choice: Choice,
-    /// Words per query.
+    /// Number of words per query.
     pub n_words: usize,
-    /// Results that are compared as near duplicates; none if zero.
+    /// Number of top results to compare as near duplicates.
     pub n_alike: usize,
 }
 
@@ -96,19 +96,19 @@ pub(crate) struct Wanted {
     profile: Profile,
 }
 
-/// Looks pages up, and compares what words and URLs say.
+/// Looks up pages, and compares the results of words and URLs.
 pub(crate) struct Checker {
     pub(crate) checking: Checking,
     lexicon: Lexicon<String>,
     profiler: Profiler,
-    /// For each engine the pages that it has by URL, found by words or not.
+    /// For each search engine, the pages found by URL, and whether words also found them.
     by_url: Vec<Containment>,
 }
 
 impl Checker {
     /// # Errors
     ///
-    /// When there are too few words, or an engine without lookup by URL is to be queried by URL
+    /// If there are too few words, or a search engine without lookup by URL is to be queried by URL
     /// only.
     pub(crate) fn new(
         panel: &Panel,
@@ -150,7 +150,7 @@ impl Checker {
         })
     }
 
-    /// Whether an engine has a page, near duplicates not accepted.
+    /// Whether a search engine has a page, without accepting near duplicates.
     pub(crate) fn check_strictly(
         &mut self,
         panel: &mut Panel,
@@ -163,7 +163,7 @@ impl Checker {
         Ok(either(looked_up, by_words))
     }
 
-    /// Whether an engine has a page: near duplicates not accepted, and accepted.
+    /// Whether a search engine has a page: without and with accepting near duplicates.
     pub(crate) fn check(
         &mut self,
         panel: &mut Panel,
@@ -250,7 +250,7 @@ impl Checker {
         Ok(Some(false))
     }
 
-    /// Whether another page is a near duplicate, by the project's default policy.
+    /// Whether another page is a near duplicate under the default policy.
     fn is_near_duplicate(&self, wanted: &Wanted, other: &Page) -> bool {
         let profile = self.profiler.profile(&other.text);
         let comparison = self.profiler.compare(&wanted.profile, &profile);
@@ -274,7 +274,7 @@ impl Checker {
         }
     }
 
-    /// For each engine, the share of the pages found by URL that words also found.
+    /// For each search engine, the share of the pages found by URL that words also found.
     pub(crate) fn figures(&self, panel: &Panel) -> Vec<Figure> {
         let engines = self.by_url.iter().enumerate();
         let figures = engines.filter_map(|(engine, counts)| {
@@ -291,7 +291,7 @@ impl Checker {
     }
 }
 
-/// Found if either finds the page, absent if all lookups say so.
+/// Missing if either lookup is missing; otherwise found if either finds the page, else absent.
 fn either(one: Option<Check>, other: Option<Check>) -> Check {
     match (one, other) {
         (Some(Check::Missing), _) | (_, Some(Check::Missing)) | (None, None) => Check::Missing,

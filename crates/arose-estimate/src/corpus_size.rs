@@ -5,12 +5,12 @@
 //!
 //! *Idea.* Sample words of a [pool](super::pool) in proportion to the number of pages of the
 //! vocabulary that contain them. Every result counts one over the number of pool words that return
-//! it. The mean, with each word weighted by the inverse of its probability, times the size of the
-//! pool is the number of matched pages ([`arose::estimate::corpus_size`]). A second, independent
-//! pool shows how many pages neither matches.
+//! it. Each word is weighted by the inverse of its probability. The weighted mean times the size of
+//! the pool is the number of matched pages ([`arose::estimate::corpus_size`]). A second,
+//! independent pool shows how many pages neither matches.
 //!
 //! *Paper.* Broder et al. 2006. *Parameters.* The pools and the number of queries. *Cost.* Per
-//! query one search, and one fetch and several searches per result. *Error.* Bootstrap over
+//! query one search, and per result one fetch and several searches. *Error.* Bootstrap over
 //! queries. *Not for* pages without any word of the pool, unless there is a second pool.
 
 use std::collections::{HashMap, HashSet};
@@ -32,46 +32,46 @@ use arose_search::words;
 
 use crate::Error;
 
-/// What to query.
+/// Settings of the queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Queries of each pool.
+    /// Number of queries per pool.
     pub n_queries: usize,
-    /// Queries sent again at the end.
+    /// Number of queries that are repeated at the end.
     pub n_controls: u32,
-    /// The seed of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// Where queries come from.
+/// The sources of queries.
 #[derive(Debug, Clone, Default)]
 pub struct Pools {
     /// The pool.
     pub first: Vec<String>,
-    /// Another that has nothing to do with it; may be empty.
+    /// Another pool that is independent of the first; may be empty.
     pub second: Vec<String>,
     /// Texts of pages sampled uniformly; may be empty.
     pub uniform_texts: Vec<String>,
 }
 
-/// What queries of one pool weigh.
+/// The weights of the queries of one pool.
 #[derive(Default)]
 struct Weights {
     n_pool: u64,
     all: Vec<f64>,
-    /// Counting only pages that the other pool matches too.
+    /// The same, for pages that the other pool also matches.
     shared: Vec<f64>,
     n_missing: u64,
     series: Vec<(u64, f64)>,
-    /// Queries asked when the budget ended.
+    /// Number of queries sent when the budget ended.
     ended_at: Option<usize>,
 }
 
-/// Queries and computes, over one engine.
+/// Sends the queries to one search engine and computes the estimates.
 ///
 /// # Errors
 ///
-/// When a pool is empty, no query has a response, or the engine can never respond again.
+/// If a pool is empty, no query gets a response, or the search engine can no longer respond.
 pub fn run(
     panel: &mut Panel,
     engine: usize,
@@ -163,7 +163,7 @@ fn weights(
     Ok(weights)
 }
 
-/// What one query weighs: all its pages, and those that the other pool matches too.
+/// The weight of one query: of all its pages, and of those that the other pool also matches.
 fn weigh_query(
     desk: &mut Desk<'_>,
     query: usize,
@@ -172,7 +172,8 @@ fn weigh_query(
     weights: &mut Weights,
 ) -> Result<(f64, f64), Error> {
     let pages = match desk.answer(query)? {
-        // No page counts it among its own then, so it weighs nothing, like one with too many.
+        // Without a response, no page can count the query, so its weight is zero, as after an
+        // overflow.
         Answer::Missing => {
             weights.n_missing += 1;
             Vec::new()
@@ -182,7 +183,7 @@ fn weigh_query(
     };
     let (mut all, mut shared, mut n_read) = (0.0, 0.0, 0_u32);
     for &page in &pages {
-        // Pages returned for a word that is not in their text would count it among nobody's.
+        // A page returned for a word that is not in its text would not count that word as its own.
         let Some(predicted) = desk.predicted(page)? else {
             continue;
         };
@@ -203,7 +204,7 @@ fn weigh_query(
             shared += weight;
         }
     }
-    // Results that could not be fetched are taken to be like the others.
+    // Results that could not be fetched are assumed to be like the others.
     let scale = match n_read {
         0 => 1.0,
         n => pages.len() as f64 / f64::from(n),
@@ -232,7 +233,7 @@ fn figures(first: &Weights, second: Option<&Weights>, pools: &Pools, seed: u64) 
 }
 
 impl Weights {
-    /// As the formula takes them.
+    /// The sample in the form of the formula.
     fn sample(&self) -> PoolSample<'_> {
         PoolSample {
             n_pool: self.n_pool,
@@ -242,7 +243,7 @@ impl Weights {
     }
 }
 
-/// All pages, from those matched and a uniform sample of texts.
+/// The number of all pages, from the matched pages and a uniform sample of texts.
 fn from_sample(matched: &Estimate, pools: &Pools) -> Result<Estimate, arose::Error> {
     let pool: HashSet<&str> = pools.first.iter().map(String::as_str).collect();
     let is_matched = |text: &&String| {

@@ -8,10 +8,10 @@
 //! PageRank), so the share found is the coverage.
 //!
 //! *Papers.* Henzinger et al. 1999, 2000; Bharat & Broder 1998 for the lookup. *Parameters.* How
-//! pages are looked up. *Cost.* Per page and search engine two searches and up to three fetches.
-//! *Error.* Pages of one walk are not independent: with at least five walks the interval is
+//! pages are looked up. *Cost.* Per page and search engine, two searches and up to three fetches.
+//! *Error.* Pages of one walk are not independent. With at least five walks, the interval is
 //! Student's over walks, otherwise Wilson's over pages. Lookups without a response count as their
-//! worst case. *Not for* pages sampled through a search engine: those favour long pages.
+//! worst case. *Not for* pages sampled through a search engine: they favour long pages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,15 +28,15 @@ use super::{Figure, Findings, MAX_DOUBTFUL, ends};
 use crate::Error;
 use crate::engine::{Page, Panel};
 
-/// A page that was sampled: a line of the file that `arose estimate walk --draw` writes.
+/// A sampled page: a line of the file that `arose estimate walk --draw` writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrawnPage {
     /// Its URL.
     pub url: String,
-    /// Its text; may be empty where pages are looked up by URL alone.
+    /// Its text; may be empty if pages are looked up only by URL.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The walk that drew it; none if pages are independent of each other.
+    /// The walk that sampled it; none if pages are independent of each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk: Option<u32>,
 }
@@ -45,7 +45,7 @@ pub struct DrawnPage {
 ///
 /// # Errors
 ///
-/// When the file cannot be read, a line is not a drawn page, or there is none.
+/// If the file cannot be read, a line is not a sampled page, or there are no pages.
 pub fn read(path: &Path) -> Result<Vec<DrawnPage>, Error> {
     let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
     let bad = |what: String| Error::Settings {
@@ -67,11 +67,11 @@ pub fn read(path: &Path) -> Result<Vec<DrawnPage>, Error> {
     }
 }
 
-/// Looks the pages up in every engine.
+/// Looks up the pages in every search engine.
 ///
 /// # Errors
 ///
-/// When no page can be looked up, or an engine can never respond again.
+/// If no page can be looked up, or a search engine can no longer respond.
 pub fn run(
     panel: &mut Panel,
     words: &[(String, u64)],
@@ -114,7 +114,7 @@ pub fn run(
     Ok(findings.finished(panel))
 }
 
-/// A page that was looked up, and what each engine said.
+/// A page that was looked up, and the result of each search engine.
 struct Row {
     walk: Option<u32>,
     checks: Vec<Check>,
@@ -178,7 +178,8 @@ impl Checks {
         if counts.n_missing > 0 {
             let missing = format!("{} without a response", counts.n_missing);
             figure.notes.push(missing);
-            // What could not be asked is absent everywhere, or held everywhere.
+            // Pages without a response count as all absent for the lower end, as all found for the
+            // upper end.
             let kept = counts.n_checked() as f64 / n as f64;
             let wide = figure
                 .interval
@@ -200,7 +201,7 @@ impl Checks {
         counts
     }
 
-    /// What each walk says of an engine; none if pages have no walks or there are too few of them.
+    /// The counts of each walk for a search engine; none if pages have no walks or too few.
     fn by_walk(&self, engine: usize) -> Option<Vec<Sums>> {
         let mut walks: BTreeMap<u32, Sums> = BTreeMap::new();
         for row in &self.rows {

@@ -1,4 +1,4 @@
-//! Queries the words of a pool at one search engine and keeps the results.
+//! Queries the words of a pool in one search engine and keeps the results.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -13,13 +13,13 @@ use arose_search::words;
 
 use crate::Error;
 
-/// Frequent words queried to see how many results are shown.
+/// Number of frequent words queried to find out how many results are shown.
 const N_PILOTS: usize = 10;
 
-/// Queries in a row that may give no page.
+/// Maximum number of consecutive queries that give no page.
 const MAX_DRAWS: u64 = 20_000;
 
-/// Attempts to find a valid query of a page before all its queries are sent.
+/// Number of attempts to find a valid query of a page before all its queries are sent.
 const MAX_TRIALS: u64 = 200;
 
 /// One search engine, queried for the words of a pool.
@@ -28,21 +28,21 @@ pub(super) struct Desk<'a> {
     engine: usize,
     pub(super) pool: Vec<String>,
     places: HashMap<String, usize>,
-    /// Results beyond which more may match.
+    /// Number of results from which on more pages may match than are shown.
     limit: usize,
     trusts_counts: bool,
     predicted: HashMap<usize, Option<Rc<Vec<usize>>>>,
     pub(super) n_unfetched: u64,
     n_unexpected: u64,
-    /// Pages of which all queries were sent, since hardly any was valid.
+    /// Number of pages for which all queries were sent, since hardly any was valid.
     n_exact: u64,
-    /// Words with more results than are shown.
+    /// Words with more results than the search engine shows.
     overflowing: HashSet<usize>,
     remarks: Vec<String>,
 }
 
 impl<'a> Desk<'a> {
-    /// Examines how the engine counts and truncates results, then is ready to query.
+    /// Determines how the search engine counts and truncates results.
     pub(super) fn open(
         panel: &'a mut Panel,
         engine: usize,
@@ -91,7 +91,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// What a query of the pool returns.
+    /// The result of a query of the pool.
     pub(super) fn answer(&mut self, query: usize) -> Result<Answer, Error> {
         let question = Question::all(&[&self.pool[query]]);
         Ok(match &*self.panel.search(self.engine, &question)? {
@@ -133,7 +133,7 @@ impl<'a> Desk<'a> {
         Ok(queries)
     }
 
-    /// The pool words of a text, each once.
+    /// The distinct pool words of a text.
     pub(super) fn queries_in(&self, text: &str) -> Vec<usize> {
         let words = words::words(text);
         let mut queries: Vec<usize> = words
@@ -201,7 +201,7 @@ impl<'a> Desk<'a> {
         Ok(drawn.pages[0])
     }
 
-    /// Draws pages; fewer than wanted if the budget ends.
+    /// Samples pages; fewer than wanted if the budget ends.
     pub(super) fn draw(
         &mut self,
         settings: &Settings,
@@ -271,7 +271,7 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// How many results are shown for the most frequent words, and whether they have a count.
+/// The number of results shown for the most frequent words, and whether they have a count.
 fn pilot(
     panel: &mut Panel,
     engine: usize,

@@ -19,27 +19,27 @@ pub enum Error {
     /// Reading or writing a file failed.
     #[error("cannot {action} `{}`", path.display())]
     Io {
-        /// What was being done.
+        /// The failed action.
         action: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
-    /// A file of settings cannot be understood.
+    /// A settings file is invalid.
     #[error("cannot parse `{}`: {what}", path.display())]
     Settings {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         what: String,
     },
-    /// The description of an engine lacks something.
+    /// The description of a search engine is incomplete.
     #[error("description of the search engine {name}: {what}")]
     Description {
-        /// The engine.
+        /// The search engine.
         name: String,
-        /// What is wrong with it.
+        /// The error.
         what: String,
     },
     /// Two search engines have the same name.
@@ -51,27 +51,27 @@ pub enum Error {
     /// A search engine does not respond at all.
     #[error("search engine {engine} did not respond to the first {n} queries: {reason}")]
     Silent {
-        /// The engine.
+        /// The search engine.
         engine: String,
         /// The number of queries.
         n: u64,
         /// The reason why the last one got no response.
         reason: String,
     },
-    /// As many requests as allowed were made.
+    /// The request budget is spent.
     #[error("the budget of {budget} requests is spent; raise --budget to resume from the log")]
     Budget {
-        /// The requests allowed.
+        /// The budget.
         budget: u64,
     },
-    /// A line of a log is not one.
+    /// A line of a log is invalid.
     #[error("line {line} of the log `{}`: {what}", path.display())]
     Log {
         /// The log.
         path: PathBuf,
         /// The line.
         line: u64,
-        /// What is wrong with it.
+        /// The error.
         what: String,
     },
     /// A replay needs a response that is not in the log.

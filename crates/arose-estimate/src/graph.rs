@@ -12,18 +12,18 @@ use url::Url;
 
 use crate::Error;
 
-/// How a file of links is written.
+/// Format of a file of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Two names per line: a page and one it links to.
+    /// Two names per line: a page and a page that it links to.
     Edges,
-    /// Line `i` holds the numbers of the pages that page `i` links to.
+    /// Line `i` has the numbers of the pages that page `i` links to.
     Adjacency,
-    /// The same, each number but the first as its difference to the last.
+    /// The same, with each number except the first as its difference to the previous one.
     Gaps,
 }
 
-/// Pages and their links, all of them known.
+/// Pages and all their links.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Graph {
     /// The pages that each page links to.
@@ -35,11 +35,11 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Reads a file of links, plain or compressed by zstd or gzip.
+    /// Reads a file of links, uncompressed or compressed with zstd or gzip.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or a line is not of this form.
+    /// If the file cannot be read, or a line is not in this format.
     pub fn open(path: &Path, form: Form) -> Result<Self, Error> {
         let lines = BufReader::new(decoded(path)?).lines();
         let mut graph = Builder::default();
@@ -61,13 +61,13 @@ impl Graph {
         })
     }
 
-    /// Takes the links out of web pages: archives, or the directory of a crawl.
+    /// Extracts the links of web pages, from archives or the directory of a crawl.
     ///
-    /// Pages that are linked to and not there are omitted, for nothing is known of their links.
+    /// Pages that are linked to but not in the input are omitted, because their links are unknown.
     ///
     /// # Errors
     ///
-    /// When they cannot be read, or none has a URL.
+    /// If the pages cannot be read, or none has a URL.
     pub fn of_pages(paths: &[PathBuf], mut config: Config) -> Result<Self, Error> {
         config.html.links = Collected::Collect;
         let mut pages: Vec<(String, Vec<String>)> = Vec::new();
@@ -84,7 +84,7 @@ impl Graph {
             let links = links.map(|link| page_name(&link)).collect();
             let name = page_name(&url);
             let next = pages.len() as u32;
-            // Of a page fetched twice the first time counts.
+            // If a page was fetched twice, the first time counts.
             if *numbers.entry(name.clone()).or_insert(next) == next {
                 pages.push((name, links));
             }
@@ -109,7 +109,7 @@ impl Graph {
         graph.finished().map_err(|what| Error::Words { what })
     }
 
-    /// The page of a name or number.
+    /// The page with a name or number.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<u32> {
         let page = match self.names.is_empty() {
@@ -123,11 +123,11 @@ impl Graph {
     }
 }
 
-/// The texts of some pages, by name; of a page fetched twice the first time counts.
+/// The texts of some pages, by name; if a page was fetched twice, the first time counts.
 ///
 /// # Errors
 ///
-/// When the pages cannot be read.
+/// If the pages cannot be read.
 pub fn texts(
     paths: &[PathBuf],
     config: Config,
@@ -148,7 +148,7 @@ pub fn texts(
     Ok(texts)
 }
 
-/// A graph in the making.
+/// A graph under construction.
 #[derive(Default)]
 struct Builder {
     rows: Vec<Vec<u32>>,
@@ -159,7 +159,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// The number of a name, a new one if necessary.
+    /// The number of a name; a new number if necessary.
     fn page(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;

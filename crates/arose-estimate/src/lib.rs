@@ -53,53 +53,52 @@ use serde::Serialize;
 
 use crate::engine::{Health, Panel};
 
-/// Above this share of missing or changed responses there is no estimate.
+/// Maximum share of missing or changed responses; above it there is no estimate.
 const MAX_DOUBTFUL: f64 = 0.5;
 
-/// Points plotted of an estimate as the sample grows.
+/// Number of points plotted of an estimate as the sample grows.
 const N_POINTS: usize = 20;
 
-/// What a method found.
+/// The results of a method.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Findings {
     /// The method.
     pub method: &'static str,
     /// What the estimates count.
     pub counted: String,
-    /// The seed of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Responses used, from engines or a log.
+    /// Number of responses used, from search engines or a log.
     pub n_answers: u64,
     /// The estimates, the most important first.
     pub figures: Vec<Figure>,
-    /// How each engine behaved.
+    /// The behaviour of each search engine.
     pub engines: Vec<Behaviour>,
     /// Warnings.
     pub warnings: Vec<String>,
-    /// Errors that no interval covers.
+    /// Errors that the intervals do not cover.
     pub biases: Vec<Bias>,
-    /// Figures as the sample grew.
+    /// Estimates as the sample grew.
     pub series: Vec<Series>,
 }
 
 /// One estimate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// How it was made.
+    /// The method of the estimate.
     pub method: &'static str,
-    /// The value; none if it is refused.
+    /// The value; none if there is no estimate.
     pub value: Option<f64>,
-    /// The 95% interval if the method has no bias, with missing responses at their
-    /// worst.
+    /// The 95% interval if the method has no bias, with the worst case for missing responses.
     pub interval: Option<[f64; 2]>,
     /// The same if missing responses are like the others; none if none are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<[f64; 2]>,
-    /// Independent units behind it.
+    /// Number of independent samples.
     pub n_samples: u64,
-    /// What to know about it.
+    /// Remarks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The reason why there is no value.
@@ -110,14 +109,14 @@ pub struct Figure {
     pub truth: Option<f64>,
 }
 
-/// How an engine behaved.
+/// The behaviour of a search engine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Behaviour {
     /// Its name.
     pub name: String,
-    /// Results that it shows at most.
+    /// Maximum number of results that it shows.
     pub limit: usize,
-    /// Counts of what happened.
+    /// Its counters.
     #[serde(flatten)]
     pub health: Health,
 }
@@ -125,16 +124,16 @@ pub struct Behaviour {
 /// An error of a method that more samples do not reduce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Bias {
-    /// One word.
+    /// Its name, one word.
     pub name: &'static str,
-    /// What happens.
+    /// Its effect.
     pub effect: &'static str,
 }
 
 /// An estimate as the sample grew.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Sample sizes and values.
     pub points: Vec<(u64, f64)>,
@@ -201,7 +200,7 @@ impl Figure {
         }
     }
 
-    /// With an interval that reaches at least as far as another.
+    /// Widens the interval so that it includes another.
     #[must_use]
     fn widened(mut self, other: Option<[f64; 2]>) -> Self {
         if let (Some([low, high]), Some(other)) = (self.interval, other) {

@@ -2,12 +2,12 @@
 //!
 //! *Question.* There is one search engine and no sample. What do its own counts say about its size?
 //!
-//! *Idea.* Query pages with any of the most frequent words of several languages: each list, and all
-//! lists joined. The largest claim is the bound. Contradictory claims show how reliable they are
-//! ([`lower_bound`]).
+//! *Idea.* Query pages with any of the most frequent words of several languages: each list by
+//! itself, and all lists joined. The largest claim is the bound. Contradictory claims show how
+//! reliable they are ([`lower_bound`]).
 //!
-//! *Cost.* About two requests per list and search engine. *Error.* There is no interval: nothing is
-//! sampled. *Not for* comparing search engines.
+//! *Cost.* About two requests per list and search engine. *Error.* There is no interval, because
+//! nothing is sampled. *Not for* comparing search engines.
 
 use arose::estimate::Method;
 use arose::estimate::lower_bound::{Claim, lower_bound};
@@ -52,11 +52,11 @@ pub const LANGUAGES: [(&str, [&str; 8]); 8] = [
     ),
 ];
 
-/// The bound of every engine, from these lists of words.
+/// The bound of every search engine, from these lists of words.
 ///
 /// # Errors
 ///
-/// When an engine can never respond again.
+/// If a search engine can no longer respond.
 pub fn run(panel: &mut Panel, lists: &[Vec<String>], seed: u64) -> Result<Findings, Error> {
     let mut findings = Findings::new(
         "lower-bound",
@@ -94,8 +94,8 @@ pub fn run(panel: &mut Panel, lists: &[Vec<String>], seed: u64) -> Result<Findin
     Ok(findings.finished(panel))
 }
 
-/// What an engine claims for the first half of each list, for each list, and for more and more
-/// lists together.
+/// The claims of a search engine for the first half of each list, for each list, and for more and
+/// more lists together.
 fn claims(
     panel: &mut Panel,
     engine: usize,

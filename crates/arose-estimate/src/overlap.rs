@@ -9,12 +9,12 @@
 //! have each page ([`least_squares`](arose::estimate::least_squares),
 //! [`joint`](arose::estimate::joint)).
 //!
-//! The page is also looked up in its own search engine. If an engine does not find its own pages
-//! again, they also count as absent elsewhere; the share found is reported.
+//! The page is also looked up in its own search engine. A search engine that does not find its own
+//! pages again also misses pages of others, so the share found is reported.
 //!
-//! Long pages contain more pairs of words and are sampled more often, about with the square of
-//! their number of words. So the estimates are also computed from pages thinned by that square
-//! (`length-corrected` in the names).
+//! Long pages contain more pairs of words and are sampled more often, about in proportion to the
+//! square of their number of words. Therefore the estimates are also computed from pages thinned by
+//! that square (`length-corrected` in the names).
 //!
 //! *Paper.* Bharat & Broder 1998. *Parameters.* Pages per search engine, and how they are looked
 //! up. *Cost.* About `k n (k + 2)` requests for `k` search engines and `n` pages of each. *Error.*
@@ -35,35 +35,36 @@ use super::{Findings, Series, is_point};
 use crate::Error;
 use crate::engine::{Panel, Question, Reply};
 
-/// Queries that may fail in a row before an engine is taken to have no page.
+/// Number of consecutive failed queries after which a search engine is assumed to have no page.
 const MAX_DRAWS: u64 = 500;
 
-/// Pages that may fail in a row to be fetched or to have words.
+/// Maximum number of consecutive pages that cannot be fetched or have no words.
 const MAX_UNUSABLE: u32 = 50;
 
-/// Of the pages with the most frequent word, one in so many holds a word to draw with.
+/// A word is used for sampling if its page count is at least that of the most frequent word divided
+/// by this.
 const RAREST: u64 = 500;
 
-/// With fewer words to draw with, rarer ones are taken too.
+/// If fewer words than this are available for sampling, rarer words are used too.
 const MIN_DRAWING: usize = 100;
 
-/// Beyond this share of pages sampled from cut responses, ranking matters.
+/// Maximum share of pages sampled from truncated responses; above it, the ranking matters.
 const MAX_CUT: f64 = 0.2;
 
-/// What to draw and how to check it.
+/// Settings for sampling and looking up pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Pages of each engine.
+    /// Number of pages per search engine.
     pub n_samples: usize,
     /// How pages are looked up.
     pub checking: Checking,
-    /// Queries sent again at the end of each engine.
+    /// Number of queries that are repeated at the end, per search engine.
     pub n_controls: u32,
-    /// Which sum of squares is made small.
+    /// Least-squares form.
     pub form: Form,
-    /// The engine whose size is the unit.
+    /// The search engine whose size is the unit.
     pub reference: usize,
-    /// The seed of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
@@ -80,12 +81,12 @@ impl Default for Settings {
     }
 }
 
-/// Draws, checks and computes.
+/// Samples pages, looks them up and computes the estimates.
 ///
 /// # Errors
 ///
-/// When no page can be drawn from an engine, when engines share no page even through others, or
-/// when an engine can never respond again.
+/// If no page can be sampled from a search engine, if search engines share no page even through
+/// others, or if a search engine can no longer respond.
 pub fn run(
     panel: &mut Panel,
     words: &[(String, u64)],
@@ -108,10 +109,10 @@ pub fn run(
     sampling.findings(panel)
 }
 
-/// The words to draw pages with.
+/// The words for sampling pages.
 ///
-/// Two rare words are hardly ever on one page, so pages are sampled by words on one page in
-/// [`RAREST`] at least, if there are enough of them.
+/// Two rare words are hardly ever on one page. Therefore pages are sampled by words on at least one
+/// page in [`RAREST`], if there are enough of them.
 fn drawing(words: &[(String, u64)]) -> Result<Lexicon<String>, Error> {
     let most = words.iter().map(|(_, n)| *n).max().unwrap_or(0);
     let least = (most / RAREST).max(5);
@@ -127,15 +128,15 @@ struct Sampling {
     settings: Settings,
     random: Vec<SplitMix>,
     checker: Checker,
-    /// Pages of each engine, near duplicates accepted.
+    /// Pages of each search engine, accepting near duplicates.
     accepted: Vec<Vec<Sampled>>,
     /// The same pages, by URL only.
     strict: Vec<Vec<Sampled>>,
-    /// For each page one over how often such pages are sampled, about.
+    /// For each page, approximately one over how often such pages are sampled.
     weights: Vec<Vec<f64>>,
-    /// Pages looked up in their own engine, and those found there.
+    /// Number of pages looked up in their own search engine, and number found there.
     own: Vec<(u64, u64)>,
-    /// Pages sampled, and those from responses that did not show all results.
+    /// Number of pages sampled, and number from responses that did not show all results.
     n_drawn: Vec<u64>,
     n_cut: Vec<u64>,
     n_weak: u64,
@@ -144,10 +145,10 @@ struct Sampling {
     warnings: Vec<String>,
 }
 
-/// A page drawn.
+/// A sampled page.
 struct Drawn {
     wanted: Wanted,
-    /// One over the pairs of words that could have drawn it.
+    /// One over the number of word pairs that could have sampled it.
     weight: f64,
 }
 
@@ -175,7 +176,7 @@ impl Sampling {
         self.accepted.iter().map(Vec::len).min().unwrap_or(0)
     }
 
-    /// Draws a page of each engine in turn, so that an interrupted study has some of each.
+    /// Samples a page of each search engine in turn, so that an interrupted study has some of each.
     fn draw_all(&mut self, panel: &mut Panel, drawing: &Lexicon<String>) -> Result<(), Error> {
         let n_engines = panel.n_engines();
         panel.expect((self.settings.n_samples * n_engines) as u64);
@@ -204,7 +205,7 @@ impl Sampling {
         Ok(())
     }
 
-    /// A page with a text, by a query of two words.
+    /// Samples a page with a text, by a query of two words.
     fn draw(
         &mut self,
         panel: &mut Panel,
@@ -250,7 +251,7 @@ impl Sampling {
         })
     }
 
-    /// Which engines have a page: near duplicates accepted, and by URL only.
+    /// Which search engines have a page: accepting near duplicates, and by URL only.
     fn look_up(
         &mut self,
         panel: &mut Panel,

@@ -1,15 +1,15 @@
 //! Pool sampling of a search engine: shares and means over uniformly sampled pages.
 //!
-//! *Question.* What is the mean length of the pages of this search engine, or the share of its
-//! pages with some property, although long pages match more queries?
+//! *Question.* What is the mean length of the pages of a search engine, or the share of its pages
+//! with some property, although long pages match more queries?
 //!
-//! *Idea.* The pool is a set of words of middle frequency; a query is one of them. A page is
-//! fetched, the pool words in its text are the queries that should return it, and sending some of
-//! them estimates its degree. Then each page counts one over its degree
+//! *Idea.* The pool is a set of words of medium frequency; a query is one of them. A page is
+//! fetched, and the pool words in its text are the queries that should return it. Sending some of
+//! them estimates its degree. Each page then counts one over its degree
 //! ([`arose::estimate::pool`]).
 //!
 //! *Papers.* Bar-Yossef & Gurevich 2006, 2007. *Parameters.* The pool, the measure, the method.
-//! *Cost.* Per page a few searches, one fetch and, for the degree, one or more searches; rejection
+//! *Cost.* Per page a few searches, one fetch and, for the degree, one or more searches. Rejection
 //! and Metropolis-Hastings query all pool words of a page. *Error.* Bootstrap over pages, batch
 //! means over a walk. *Not for* pages without a word of the pool.
 
@@ -29,14 +29,14 @@ use arose_search::words;
 
 use crate::Error;
 
-/// Which words make a pool.
+/// Which words belong to a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolConfig {
     /// Minimum number of pages of the vocabulary with a word.
     pub least: u64,
     /// Maximum number of pages of the vocabulary with a word.
     pub most: u64,
-    /// Words at most; the rest is omitted evenly.
+    /// Maximum number of words; the rest are omitted evenly.
     pub size: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for PoolConfig {
     }
 }
 
-/// The words of a pool, in the order of the alphabet.
+/// The words of a pool, in alphabetical order.
 #[must_use]
 pub fn choose(vocabulary: &Vocabulary, config: &PoolConfig) -> Vec<String> {
     let fits = |n: u64| (config.least..=config.most).contains(&n);
@@ -73,7 +73,7 @@ pub fn choose(vocabulary: &Vocabulary, config: &PoolConfig) -> Vec<String> {
 /// The measured property of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Measure {
-    /// Its words.
+    /// Its number of words.
     Words,
     /// Whether it has more words than this.
     LongerThan(u64),
@@ -111,10 +111,10 @@ impl Measure {
     }
 }
 
-/// How pages are made uniform.
+/// How to correct for unequal probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
-    /// Not at all: for comparison.
+    /// No correction, for comparison.
     Plain,
     /// By weights.
     Importance,
@@ -124,26 +124,26 @@ pub enum Way {
     Metropolis,
 }
 
-/// What to draw.
+/// Settings for sampling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Pages, or steps of a walk.
+    /// Number of pages, or steps of a walk.
     pub n_samples: usize,
-    /// What is measured.
+    /// The property to measure.
     pub measure: Measure,
-    /// How pages are made uniform.
+    /// How to correct for unequal probabilities.
     pub ways: Vec<Way>,
-    /// Queries sent again at the end.
+    /// Number of queries that are repeated at the end.
     pub n_controls: u32,
-    /// The seed of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// Draws, weighs and computes, over one engine.
+/// Samples pages of one search engine, weights them and computes the estimates.
 ///
 /// # Errors
 ///
-/// When the pool is empty or gives no page, or the engine can never respond again.
+/// If the pool is empty or gives no page, or the search engine can no longer respond.
 pub fn run(
     panel: &mut Panel,
     engine: usize,
@@ -188,7 +188,7 @@ pub fn run(
     Ok(findings.finished(panel))
 }
 
-/// The kind of an estimate over one engine.
+/// The kind of an estimate about one search engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     /// A share of the pages, from 0 to 1.
@@ -207,7 +207,7 @@ impl Quantity {
     }
 }
 
-/// A control that the budget does not allow is omitted.
+/// Ignores the error if the budget does not allow a control query.
 pub(super) fn tolerate_budget(outcome: Result<(), Error>) -> Result<(), Error> {
     match outcome {
         Err(error) if error.ends_study() => Ok(()),
@@ -215,10 +215,11 @@ pub(super) fn tolerate_budget(outcome: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-/// Figures over one engine: refused if it hardly answered or changed, wider if it did so a little.
+/// Estimates about one search engine. They are refused if many responses are missing or changed,
+/// and widened if a few are.
 ///
-/// The interval reaches to where it would be if the missing part counted nothing, and if it counted
-/// in full.
+/// The interval extends to its position if the missing part counted nothing, and to its position if
+/// it counted in full.
 pub(super) fn settled(
     panel: &Panel,
     engine: usize,

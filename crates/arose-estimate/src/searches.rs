@@ -7,9 +7,9 @@
 //! collapse near duplicates, and divide sums ([`arose::estimate::searches`]). Only queries whose
 //! results are available in full are used.
 //!
-//! *Papers.* Lawrence & Giles 1998, 1999. *Parameters.* The queries; whether pages are fetched to
-//! be verified. *Cost.* One search per query and search engine, and one fetch per page. *Error.*
-//! Studentised bootstrap over queries, widened because few pages match many of them: the estimates
+//! *Papers.* Lawrence & Giles 1998, 1999. *Parameters.* The queries; whether pages are fetched for
+//! verification. *Cost.* One search per query and search engine, and one fetch per page. *Error.*
+//! Studentized bootstrap over queries, widened because few pages match many of them: the estimates
 //! are about what the search engines have. *Not for* search engines that truncate their results.
 
 use std::collections::BTreeMap;
@@ -30,27 +30,27 @@ use arose_search::words;
 
 use crate::Error;
 
-/// How results are checked.
+/// How to verify results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checking {
-    /// Pages are fetched; those without the words are dropped, near duplicates collapsed.
+    /// Fetch pages, drop those without the query words, and collapse near duplicates.
     Verified,
-    /// Result lists are trusted; URLs are compared.
+    /// Trust result lists and compare URLs.
     Believed,
 }
 
-/// What to query and how to verify results.
+/// Settings for comparing search engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How results are checked.
+    /// How to verify results.
     pub checking: Checking,
-    /// The size of the first engine, where it is known, for the size of everything.
+    /// The size of the first search engine, if known, to estimate the size of the union.
     pub size_of_first: Option<u64>,
     /// The seed of the bootstrap.
     pub seed: u64,
 }
 
-/// What became of the queries.
+/// Counts of the queries by outcome.
 #[derive(Debug, Default)]
 struct Outcomes {
     n_missing: u64,
@@ -64,7 +64,7 @@ struct Outcomes {
 ///
 /// # Errors
 ///
-/// When no query gives results that can be used, or an engine can never respond again.
+/// If no query gives usable results, or a search engine can no longer respond.
 pub fn run(
     panel: &mut Panel,
     queries: &[Question],
@@ -110,7 +110,7 @@ pub fn run(
     Ok(findings.finished(panel))
 }
 
-/// Who returned each page, over all engines; none if the query cannot be used.
+/// The search engines that returned each page; none if the query cannot be used.
 fn results_of(
     panel: &mut Panel,
     question: &Question,
@@ -152,7 +152,7 @@ fn results_of(
     Ok(Some(verified))
 }
 
-/// Pages that contain the query words, near duplicates as one.
+/// The pages that contain the query words, with near duplicates counted once.
 fn verified(
     panel: &mut Panel,
     question: &Question,

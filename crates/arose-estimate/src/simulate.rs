@@ -1,10 +1,10 @@
 //! Simulated studies, which show how reliable each method is.
 //!
 //! *Question.* Before an estimate about a real search engine is trusted: what would the same method
-//! with the same sample have given where the true value is known?
+//! with the same sample give where the true value is known?
 //!
-//! *Idea.* Make a [`World`] of synthetic search engines, run the methods on it as on real ones, and
-//! show the true value next to each estimate. Run many such studies and count how often the
+//! *Idea.* Generate a [`World`] of synthetic search engines, run the methods on it as on real ones,
+//! and show the true value next to each estimate. Run many such studies and count how often the
 //! intervals contain it ([`coverage`]).
 //!
 //! *Parameters.* The world: pages, shares, dependence, duplicates, faults. *Cost.* About one second
@@ -25,7 +25,7 @@ use crate::engine::{Engine, Fault, Log, Panel, Question, World};
 /// A method that can be simulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// What engines claim.
+    /// A lower bound from claimed counts.
     LowerBound,
     /// Relative sizes, union and coverage.
     Overlap,
@@ -33,14 +33,14 @@ pub enum Part {
     Searches,
     /// A mean over uniform pages.
     Pool,
-    /// The size of one engine.
+    /// The size of one search engine.
     CorpusSize,
     /// All pages, from two samples.
     Capture,
 }
 
 impl Part {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 6] = [
         Self::LowerBound,
         Self::Overlap,
@@ -56,24 +56,24 @@ impl Part {
 pub struct Settings {
     /// The pages.
     pub corpus: CorpusConfig,
-    /// The share of the pages that each engine has.
+    /// The share of the pages in each search engine.
     pub shares: Vec<f64>,
-    /// Tendency of engines to have the same popular pages.
+    /// Tendency of search engines to have the same popular pages.
     pub dependence: f64,
-    /// How engines behave.
+    /// How search engines behave.
     pub engine: EngineConfig,
-    /// What is wrong with the last one.
+    /// The fault of the last search engine.
     pub fault: Fault,
-    /// Pages per engine, or queries.
+    /// Number of pages per search engine, or of queries.
     pub n_samples: usize,
-    /// Which methods.
+    /// The methods to run.
     pub parts: Vec<Part>,
-    /// The seed of the study; that of the corpus is its own.
+    /// The seed of the study; the corpus has its own.
     pub seed: u64,
 }
 
 impl Default for Settings {
-    /// Four engines that hold 50, 40, 16 and 8.5% of 4,000 pages.
+    /// Four search engines with 50%, 40%, 16% and 8.5% of 4,000 pages.
     fn default() -> Self {
         Self {
             corpus: CorpusConfig::default(),
@@ -92,13 +92,13 @@ impl Default for Settings {
 ///
 /// # Errors
 ///
-/// When a setting is out of range, or a method finds nothing to work with.
+/// If a setting is out of range, or a method has no data to work with.
 pub fn run(settings: &Settings) -> Result<Vec<Findings>, Error> {
     let world = World::new(&settings.corpus, &settings.shares, settings.dependence)?;
     run_in(&world, settings)
 }
 
-/// Runs one study in a world that is there.
+/// Runs one study in an existing world.
 fn run_in(world: &World, settings: &Settings) -> Result<Vec<Findings>, Error> {
     let vocabulary = world.vocabulary();
     let parts = settings.parts.iter();
@@ -110,11 +110,11 @@ fn run_in(world: &World, settings: &Settings) -> Result<Vec<Findings>, Error> {
         .collect()
 }
 
-/// The engines of a world, the last with the fault.
+/// The search engines of a world; the last one has the fault.
 ///
 /// # Errors
 ///
-/// When a setting is out of range.
+/// If a setting is out of range.
 pub fn panel(world: &World, settings: &Settings) -> Result<Panel, Error> {
     let n = world.holds.len();
     let engines = (0..n).map(|place| {
@@ -133,7 +133,7 @@ pub fn panel(world: &World, settings: &Settings) -> Result<Panel, Error> {
     Panel::new(engines, &[], Log::off(), u64::MAX)
 }
 
-/// Engines are called a, b, c and so on.
+/// Search engines are called a, b, c and so on.
 fn name(place: usize) -> String {
     match u8::try_from(place) {
         Ok(place) if place < 26 => char::from(b'a' + place).to_string(),
@@ -264,7 +264,7 @@ fn engine_named(world: &World, wanted: &str) -> Option<usize> {
     (0..world.holds.len()).find(|&place| name(place) == wanted)
 }
 
-/// The result of overlap if every page were sampled and found.
+/// The overlap estimates if every page were sampled and found.
 fn overlap_truths(world: &World) -> BTreeMap<String, f64> {
     let n = world.holds.len();
     let held = |place: usize| world.n_held(place) as f64;
@@ -306,23 +306,24 @@ pub struct Fared {
     pub name: String,
     /// The method.
     pub method: &'static str,
-    /// Studies that gave a value.
+    /// Number of studies that gave a value.
     pub n_given: u64,
-    /// Those whose interval contains the true value.
+    /// Number of studies whose interval contains the true value.
     pub n_covering: u64,
-    /// Those with an interval.
+    /// Number of studies with an interval.
     pub n_intervals: u64,
-    /// The mean of value over truth minus one.
+    /// The mean of value divided by true value, minus one.
     pub mean_error: f64,
-    /// The standard deviation of value over truth.
+    /// The standard deviation of value divided by true value.
     pub deviation: f64,
 }
 
-/// Runs many studies in one world, each with a seed of its own, and counts what holds.
+/// Runs many studies in one world, each with its own seed, and counts how often the intervals are
+/// right.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// Like [`run`].
 pub fn coverage(settings: &Settings, n_studies: u64) -> Result<Vec<Fared>, Error> {
     let world = World::new(&settings.corpus, &settings.shares, settings.dependence)?;
     let mut fared: Vec<Fared> = Vec::new();

@@ -34,36 +34,36 @@ use super::{Findings, corpus_size, coverage, lower_bound, overlap, pool, report,
 use crate::Error;
 use crate::engine::{Description, Log, Pages, Panel, Progress, Question, open};
 
-/// What a study compares and how.
+/// Settings of a study.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// The engines; the first is the unit of relative sizes.
+    /// The search engines; sizes are relative to the first.
     #[serde(rename = "engine")]
     pub engines: Vec<Description>,
-    /// Pages drawn from each engine.
+    /// Number of pages sampled from each search engine.
     pub samples: usize,
-    /// Queries for the size of each engine; zero leaves it out.
+    /// Number of queries for the size of each search engine; 0 omits this estimate.
     pub size_queries: usize,
-    /// Pages for the mean length of each engine; zero leaves it out.
+    /// Number of pages for the mean length of each search engine; 0 omits this estimate.
     pub pool_samples: usize,
     /// A file of queries, one per line.
     pub queries: Option<PathBuf>,
-    /// A file of pages sampled by a walk or otherwise, of which each engine has a share.
+    /// A file of pages sampled by a walk or otherwise, to estimate the share in each search engine.
     pub pages: Option<PathBuf>,
-    /// Documents or lists that words are taken from; the local engines if empty.
+    /// Documents or lists to take words from; the local search engines if empty.
     pub lexicon: Vec<PathBuf>,
-    /// Requests at most.
+    /// Maximum number of requests.
     pub budget: u64,
-    /// The seed of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// What pages are looked up by: `words`, `url` or `both`.
+    /// How to look up pages: `words`, `url` or `both`.
     pub check: By,
     /// Which words to query: `rarest` or `robust`.
     pub choice: Choice,
-    /// Words per query; as the literature has them if not given.
+    /// Number of words per query. Default: that of the literature.
     pub words: Option<usize>,
-    /// Results compared as near duplicates.
+    /// Number of top results to compare as near duplicates.
     pub alike: usize,
     /// A URL or email address where site owners can reach the operator, to fetch result pages.
     pub contact: String,
@@ -94,11 +94,11 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads a study. Files that it names are looked for beside it.
+    /// Reads the settings of a study. Relative paths are relative to the settings file.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or understood.
+    /// If the file cannot be read or is invalid.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
         let bad = |what: String| Error::Settings {
@@ -145,38 +145,38 @@ impl Config {
     }
 }
 
-/// Where responses come from.
+/// Source of the responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The engines, and the log of earlier responses.
+    /// The search engines, and the log of earlier responses.
     Engines,
-    /// The log alone.
+    /// The log only.
     Log,
 }
 
-/// All that a study found.
+/// The results of a study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Study {
-    /// The engines.
+    /// The search engines.
     pub engines: Vec<String>,
     /// The seed.
     pub seed: u64,
-    /// What each method found.
+    /// The results of each method.
     pub findings: Vec<Findings>,
-    /// Methods that found nothing, and why.
+    /// Methods without a result, with the reason.
     pub refused: Vec<Refused>,
 }
 
-/// A method that found nothing.
+/// A method without a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// The method.
     pub method: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// The opened engines of a study, with the words to query.
+/// The opened search engines of a study, with the words to query.
 fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vocabulary), Error> {
     if source == Source::Log {
         let log = Log::replay(log)?;
@@ -197,7 +197,7 @@ fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vocabu
         }
         engines.push((description.name.clone().unwrap_or_default(), engine));
     }
-    // A study that continues draws from the words it began with.
+    // A resumed study samples from the words it started with.
     let words = match log.header() {
         Some(header) if !header.words.is_empty() => header.words.clone(),
         _ => words,
@@ -210,8 +210,8 @@ fn prepare(config: &Config, log: &Path, source: Source) -> Result<(Panel, Vocabu
 ///
 /// # Errors
 ///
-/// When engines cannot be opened or results not written. A method that finds nothing is no error:
-/// it is listed with the reason.
+/// If search engines cannot be opened or results cannot be written. A method without a result is
+/// not an error: it is listed with the reason.
 pub fn run(
     config: &Config,
     out: &Path,
@@ -253,7 +253,7 @@ pub fn run(
     Ok(study)
 }
 
-/// Runs one method after the other, the cheapest first.
+/// Runs the methods in order, cheapest first.
 fn methods(
     config: &Config,
     panel: &mut Panel,
@@ -346,7 +346,7 @@ fn length(
     Ok(of_engine(found, panel.name(engine)))
 }
 
-/// Figures of one engine among several say whose they are.
+/// Adds the name of the search engine to the names of its estimates.
 fn of_engine(mut findings: Findings, engine: &str) -> Findings {
     for figure in &mut findings.figures {
         figure.name = format!("{} of {engine}", figure.name);

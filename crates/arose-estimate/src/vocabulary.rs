@@ -26,14 +26,14 @@ use arose_search::words;
 
 use crate::Error;
 
-/// Words that a vocabulary holds at most.
+/// Maximum number of words of a vocabulary.
 pub const MAX_WORDS: usize = 50_000;
 
-/// Words with the number of pages that contain each, in the order of the alphabet.
+/// Words with the number of pages that contain each, in alphabetical order.
 pub type Vocabulary = Vec<(String, u64)>;
 
-/// The distinct words of a text that every engine splits in the same way, in the order of the
-/// alphabet.
+/// The distinct words of a text that every search engine splits in the same way, in alphabetical
+/// order.
 ///
 /// ```
 /// use arose_estimate::vocabulary::plain_words;
@@ -46,7 +46,7 @@ pub fn plain_words(text: &str) -> Vec<String> {
     distinct.into_iter().collect()
 }
 
-/// The words of a text that every engine splits in the same way, each as often as it occurs.
+/// The words of a text that every search engine splits in the same way, with repetitions.
 pub(crate) fn plain_occurrences(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     words::for_each(text, |word, place| {
@@ -59,7 +59,7 @@ pub(crate) fn plain_occurrences(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether a word is one that every engine knows: letters, then letters and digits.
+/// Whether a word is one that every search engine recognizes: letters, then letters and digits.
 fn is_plain(word: &str) -> bool {
     let n = word.chars().count();
     let mut letters = word.chars();
@@ -72,7 +72,7 @@ fn begins_word(before: char) -> bool {
     before.is_whitespace() || matches!(before, '(' | '"' | '“' | '„')
 }
 
-/// Whether what follows ends a word: a blank or closing mark, perhaps after punctuation.
+/// Whether the next characters end a word: whitespace or a closing mark, perhaps after punctuation.
 fn ends_word(after: &str) -> bool {
     let is_edge = |c: char| c.is_whitespace() || matches!(c, ')' | '"' | '”');
     let mut rest = after.chars();
@@ -83,12 +83,12 @@ fn ends_word(after: &str) -> bool {
     }
 }
 
-/// Reads a vocabulary: from `.tsv` a word and a number a line, from anything else the words of the
-/// documents.
+/// Reads a vocabulary: from a `.tsv` file one word and number per line, from any other file the
+/// words of its documents.
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or a line is no word with a number.
+/// If a file cannot be read, or a line is not a word with a number.
 pub fn open(paths: &[PathBuf], config: Config) -> Result<Vocabulary, Error> {
     let is_list = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "tsv");
     let (lists, documents): (Vec<PathBuf>, Vec<PathBuf>) = paths.iter().cloned().partition(is_list);
@@ -129,16 +129,16 @@ fn read_list(path: &Path) -> Result<Vocabulary, Error> {
         .collect()
 }
 
-/// The words of a local engine.
+/// The words of a local search engine.
 ///
 /// # Errors
 ///
-/// When its index is damaged.
+/// If its index is damaged.
 pub fn of_local(engine: &Local) -> Result<Vocabulary, Error> {
     Ok(thinned(engine.index().vocabulary(is_plain)?))
 }
 
-/// At most [`MAX_WORDS`], chosen by nothing but their letters.
+/// At most [`MAX_WORDS`] words, selected by their letters only.
 fn thinned(mut words: Vocabulary) -> Vocabulary {
     if words.len() > MAX_WORDS {
         let rank = |word: &str| {
@@ -152,11 +152,11 @@ fn thinned(mut words: Vocabulary) -> Vocabulary {
     words
 }
 
-/// The words as a lexicon to draw from.
+/// The words as a lexicon to sample from.
 ///
 /// # Errors
 ///
-/// When there are fewer than two.
+/// If there are fewer than two.
 pub fn lexicon(words: &[(String, u64)]) -> Result<Lexicon<String>, Error> {
     Lexicon::new(words.to_vec()).map_err(|_| Error::Words {
         what: format!(

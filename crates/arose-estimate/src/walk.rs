@@ -1,12 +1,12 @@
 //! Random walks along links: shares of reachable pages.
 //!
-//! *Question.* Which share of the pages has some property, if the only possibility is to follow
-//! links?
+//! *Question.* Which share of the pages has some property, if pages can only be reached by
+//! following links?
 //!
 //! *Idea.* Run several walks with jumps, each starting at one of the common seeds. A walk knows
 //! only the links of the pages it has visited. On that part it computes the PageRank with its own
 //! jumps, and each visit counts one over it ([`arose::estimate::walk`]). Visits of the first half
-//! do not count: while many pages are unseen, jumps favour pages near the seeds. Walks that
+//! do not count, because jumps favour pages near the seeds while many pages are unseen. Walks that
 //! disagree, or still find many new pages, have not converged, and the findings say so.
 //!
 //! A walk can also sample pages: each visit with a probability proportional to one over the
@@ -17,7 +17,7 @@
 //! walks on the web, where they are not.
 //!
 //! *Papers.* Henzinger et al. 1999, 2000. *Parameters.* The number of walks and their steps.
-//! *Cost.* Per walk its steps and about 180 passes over the links it knows. *Error.* Student's
+//! *Cost.* Per walk, its steps and about 180 passes over the links it knows. *Error.* Student's
 //! quantile over walks. *Not for* pages that cannot be reached from a seed.
 
 pub mod live;
@@ -35,16 +35,15 @@ use super::{Figure, Findings, Series};
 use crate::Error;
 use tally::{Keep, Measured, Tally, Weighed, course};
 
-/// Walks that did not know more of their pages than this are not done: estimates may be off by as
-/// much.
+/// Maximum share of unknown pages of a finished walk; with more, estimates may be off by as much.
 const MAX_UNSEEN: f64 = 0.01;
 
 /// The measured property of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Measure {
-    /// Whether at least so many links lead to it.
+    /// Whether at least this many links lead to it.
     InDegree(u64),
-    /// Whether it has at least so many links.
+    /// Whether it has at least this many links.
     OutDegree(u64),
     /// Whether its URL contains this.
     Name(String),
@@ -83,40 +82,40 @@ impl Measure {
     }
 }
 
-/// Along which links to walk.
+/// The direction of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Forwards, with jumps.
+    /// Forwards along links, with jumps.
     Forwards,
-    /// Both ways, without.
+    /// In both directions, without jumps.
     BothWays,
 }
 
-/// How to walk.
+/// Settings of walks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Walks; five at least for an interval.
+    /// Number of walks; at least five for an interval.
     pub n_walks: usize,
-    /// Steps of each.
+    /// Steps per walk.
     pub n_steps: usize,
-    /// Where walks begin, one after the other; random pages with links if empty.
+    /// The first pages of the walks, in turn; random pages with links if empty.
     pub seeds: Vec<u32>,
-    /// What is measured.
+    /// The properties to measure.
     pub measures: Vec<Measure>,
-    /// Along which links.
+    /// The direction of the walks.
     pub direction: Direction,
-    /// Pages to draw, from all walks together.
+    /// Number of pages to sample, from all walks together.
     pub n_drawn: usize,
-    /// The seed of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// What walks found.
+/// The results of walks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Walked {
     /// The estimates.
     pub findings: Findings,
-    /// The pages sampled, by name, with the walk that drew each.
+    /// The sampled pages, by name, with the walk that sampled each.
     pub drawn: Vec<(String, u32)>,
 }
 
@@ -124,7 +123,7 @@ pub struct Walked {
 ///
 /// # Errors
 ///
-/// When there are too few walks, no seed has links, or a seed is not a page.
+/// If there are too few walks, no seed has links, or a seed is not a page.
 pub fn run(graph: &Graph, settings: &Settings) -> Result<Walked, Error> {
     let mut seeds = seeds(graph, settings)?;
     let measures = settings.measures.iter();
@@ -181,12 +180,12 @@ pub fn run(graph: &Graph, settings: &Settings) -> Result<Walked, Error> {
     })
 }
 
-/// Draws pages from one walk after the other, about as many from each.
+/// Samples pages from one walk after the other, about as many from each.
 struct Drawing {
     n: usize,
     n_walks: usize,
     random: SplitMix,
-    /// Pages, and the walk that drew each.
+    /// Pages, and the walk that sampled each.
     drawn: Vec<(u32, u32)>,
     n_done: usize,
 }
@@ -219,7 +218,7 @@ impl Drawing {
     }
 }
 
-/// A single walk is judged by its own steps, several by each other.
+/// A single walk is assessed by its own steps, several walks by each other.
 fn keep(n_walks: usize) -> Keep {
     match n_walks {
         1 => Keep::Steps,
@@ -227,7 +226,7 @@ fn keep(n_walks: usize) -> Keep {
     }
 }
 
-/// The choices of a walk.
+/// The random numbers of a walk.
 fn random(seed: u64, place: usize) -> SplitMix {
     SplitMix::new(mix(seed ^ mix(place as u64 + 1)))
 }
@@ -259,8 +258,8 @@ fn seeds(graph: &Graph, settings: &Settings) -> Result<Vec<u32>, Error> {
         .collect())
 }
 
-/// Without jumps a walk never leaves its part of the graph, so all must begin in the same: that of
-/// the first seed. Seeds elsewhere are sampled again.
+/// Without jumps, a walk never leaves its component of the graph, so all walks must start in the
+/// same component: that of the first seed. Seeds elsewhere are sampled again.
 fn in_one_part(links: &Links, seeds: &[u32], seed: u64) -> Vec<u32> {
     let reached = links.reachable(&seeds[..seeds.len().min(1)]);
     let part: Vec<u32> = (0..links.n_pages() as u32)
@@ -289,8 +288,8 @@ fn forwards(
     Ok(walker.end())
 }
 
-/// One over the PageRank of the pages visited, on what the walk knows of the graph; zero for
-/// others.
+/// One over the PageRank of the visited pages, on the part of the graph that the walk knows; zero
+/// for others.
 fn weights<'l>(
     links: impl Fn(u32) -> &'l [u32],
     n_pages: usize,
@@ -301,7 +300,7 @@ fn weights<'l>(
         visited[page as usize] = true;
     }
     let law = walk.jump_law(n_pages);
-    // Seen pages get new numbers, so that the ranks cost no more than the walk knows.
+    // Seen pages get new numbers, so that computing ranks costs no more than the known part.
     let seen: Vec<usize> = (0..n_pages).filter(|&page| law[page] > 0.0).collect();
     let mut number = vec![0; n_pages];
     for (place, &page) in (0..).zip(&seen) {
@@ -328,7 +327,7 @@ fn weights<'l>(
     Ok(weights)
 }
 
-/// A walk both ways, whose visits come by the number of links.
+/// A walk in both directions, whose visits are proportional to the number of links.
 fn by_degree<'w>(visits: &'w [u32], weights: &'w [f64]) -> Weighed<'w> {
     let mut visited = vec![false; weights.len()];
     let is_new = |page: &&u32| !std::mem::replace(&mut visited[**page as usize], true);

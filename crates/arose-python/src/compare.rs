@@ -1,4 +1,4 @@
-//! Two texts by every measure.
+//! Comparison of two texts by every score.
 
 use std::num::NonZeroUsize;
 
@@ -26,7 +26,7 @@ enum Site {
     Different,
 }
 
-/// How two texts compare; measures that no text can answer for are None.
+/// The comparison of two texts. Scores that cannot be computed are None.
 #[pyclass(frozen, get_all, module = "arose")]
 pub(crate) struct Comparison {
     /// Tokens of each text.
@@ -35,17 +35,17 @@ pub(crate) struct Comparison {
     n_shingles: (usize, usize),
     /// Distinct shingles in both.
     n_common: usize,
-    /// The Jaccard similarity of the shingle sets, exactly.
+    /// The exact Jaccard similarity of the shingle sets.
     jaccard: Option<f64>,
-    /// The share of each shingle set that the other holds too, exactly.
+    /// The exact share of each shingle set that the other also contains.
     containment: (Option<f64>, Option<f64>),
-    /// The Jaccard similarity as 84 samples estimate it.
+    /// The Jaccard similarity estimated from 84 MinHash values.
     jaccard_estimate: Option<f64>,
-    /// Super-shingles that agree, of 6.
+    /// Matching super-shingles, of 6.
     b_sim: u32,
-    /// Simhash bits that agree, of 384.
+    /// Matching simhash bits, of 384.
     c_sim: Option<u32>,
-    /// The cosine of the token counts that these bits imply.
+    /// The cosine of the token counts implied by these bits.
     cosine_estimate: Option<f64>,
     /// Whether the texts are the same after normalization.
     same_content: bool,

@@ -1,19 +1,14 @@
 //! The whole job, from files to tables.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arose_dedup::{Progress, Start};
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::ArrowError;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::errors::ParquetError;
 use pyo3::prelude::*;
 use serde_json::Value;
 
 use crate::options::{self, Options};
 use crate::passages::Rows;
+use crate::results::{on_threads, read_parquet};
 use crate::rows;
 use crate::table::Table;
 use crate::{error, watch};
@@ -39,9 +34,8 @@ pub(crate) fn dedup(
         |start, counters: &Progress| arose_dedup::run(&inputs, &config, &output, start, counters);
     let summary = watched(py, force, Progress::default(), progress, work)?;
     let table = |name: &str| read_parquet(&output.join(name));
-    let tables =
-        py.detach(|| Ok::<_, PyErr>((table("documents.parquet")?, table("pairs.parquet")?)));
-    let (documents, pairs) = tables?;
+    let tables = || Ok((table("documents.parquet")?, table("pairs.parquet")?));
+    let (documents, pairs) = py.detach(|| on_threads(config.corpus.threads, tables))?;
     Ok((summary, documents, pairs))
 }
 
@@ -63,13 +57,15 @@ pub(crate) fn dedup_table(
         arose_dedup::run_moved(&input, &config, &output, start, counters)
     };
     let summary = watched(py, force, Progress::default(), progress, work)?;
-    py.detach(|| {
+    let tables = || {
         let path = output.join("documents.parquet");
         let numbering = rows.numbering(&path, &output, rows::DOCUMENTS)?;
         let documents = numbering.spread(&path)?;
         let pairs = read_parquet(&output.join("pairs.parquet"))?;
-        Ok((summary, documents, numbering.renumber(&pairs)?))
-    })
+        Ok((documents, numbering.renumber(&pairs)?))
+    };
+    let (documents, pairs) = py.detach(|| on_threads(config.corpus.threads, tables))?;
+    Ok((summary, documents, pairs))
 }
 
 /// Runs `work` beside the interpreter; the summary as JSON.
@@ -110,30 +106,4 @@ pub(crate) fn check(options: &str) -> PyResult<()> {
 pub(crate) fn promise(options: &str) -> PyResult<Vec<(f64, f64)>> {
     let config = options::parse::<Options>(options)?.config()?;
     arose_dedup::promise(&config).map_err(error::run)
-}
-
-/// A table of results.
-pub(crate) fn read_parquet(path: &Path) -> PyResult<Table> {
-    let reader = open_parquet(path, |_| true)?;
-    let schema = reader.schema();
-    let batches = reader.collect::<Result<Vec<RecordBatch>, ArrowError>>();
-    Ok(Table::new(schema, batches.map_err(error::arrow)?))
-}
-
-/// Some columns of a table of results, batch by batch.
-pub(crate) fn open_parquet(
-    path: &Path,
-    is_wanted: impl Fn(&str) -> bool,
-) -> PyResult<ParquetRecordBatchReader> {
-    let failed = |cause: ParquetError| {
-        error::AroseError::new_err(format!("`{}`: {}", path.display(), error::words(&cause)))
-    };
-    let file = File::open(path).map_err(error::input)?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
-    let fields = builder.schema().fields().iter().enumerate();
-    let wanted = fields.filter(|(_, field)| is_wanted(field.name()));
-    let wanted: Vec<usize> = wanted.map(|(i, _)| i).collect();
-    let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
-    let builder = builder.with_projection(mask).with_batch_size(1 << 15);
-    builder.build().map_err(failed)
 }

@@ -1,4 +1,4 @@
-//! Errors as Python sees them: the same words, causes included.
+//! Errors for Python, with the same messages and their causes.
 
 use std::any::Any;
 use std::error::Error;
@@ -12,19 +12,19 @@ create_exception!(
     arose,
     AroseError,
     PyException,
-    "What stopped arose. The message names parameters as Python does."
+    "An error of arose. Its message uses the parameter names of Python."
 );
 create_exception!(
     arose,
     SettingError,
     AroseError,
-    "A setting that no algorithm can work with, or that is not known."
+    "An invalid or unknown setting."
 );
 create_exception!(
     arose,
     InputError,
     AroseError,
-    "An input that is not there, cannot be read or is not what was expected."
+    "An input that does not exist, cannot be read or is malformed."
 );
 
 create_exception!(
@@ -34,13 +34,13 @@ create_exception!(
     "Part of the input cannot be read, and strict=True was set."
 );
 
-/// An error and its causes in one line, with parameters as Python names them.
+/// Returns an error and its causes in one line, with parameters as Python names them.
 pub(crate) fn words(error: &dyn Error) -> String {
     in_python(&chain(error))
 }
 
-/// Options and commands of the command line become parameters and functions. What stands between
-/// backticks is a name of the caller's.
+/// Turns options and commands of the command line into parameters and functions. Text between
+/// backticks is a name of the caller and stays unchanged.
 pub(crate) fn in_python(words: &str) -> String {
     let mut words = words.to_owned();
     for (command, function) in COMMANDS {
@@ -82,7 +82,7 @@ fn with_parameters(words: &str) -> String {
     text + rest
 }
 
-/// Parameters that are true or false.
+/// Boolean parameters.
 const FLAGS: [&str; 8] = [
     "force",
     "strict",
@@ -99,22 +99,18 @@ const CHOICES: [&str; 10] = [
     "policy", "keep", "unit", "remove", "exact", "pairs", "dropped", "verify", "scope", "cut",
 ];
 
-/// What the command line calls otherwise.
-const COMMANDS: [(&str, &str); 8] = [
+/// Phrases of the command line, and their counterparts in Python.
+const COMMANDS: [(&str, &str); 7] = [
     ("`arose index create`", "arose.Index.create"),
     ("`arose read`", "arose.read"),
     ("`arose dedup`", "arose.dedup"),
     ("`arose search`", "arose.search"),
     ("the directory given to -o", "its output directory"),
     ("with --index DIR", "with index"),
-    (
-        "the same command goes on from here",
-        "the same call resumes it",
-    ),
     ("run the same command to resume", "the same call resumes it"),
 ];
 
-/// The word after an option, and the rest.
+/// Returns the word after an option, and the rest.
 fn value_of<'w>(option: &str, words: &'w str) -> Option<(&'w str, &'w str)> {
     let is_word = |c: &char| c.is_ascii_lowercase() || *c == '-';
     let n = words.chars().take_while(is_word).count();
@@ -184,7 +180,7 @@ pub(crate) fn input(error: impl Error) -> PyErr {
     InputError::new_err(words(&error))
 }
 
-/// What ended a run.
+/// Converts the error that ended a run.
 pub(crate) fn run(error: arose_dedup::Error) -> PyErr {
     use arose_dedup::Error as E;
     match error {
@@ -210,7 +206,7 @@ pub(crate) fn run(error: arose_dedup::Error) -> PyErr {
     }
 }
 
-/// A panic, which is a mistake of the program. Python must be able to catch it.
+/// Converts a panic, which is a bug in the program. Python must be able to catch it.
 pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     let words = panic.downcast_ref::<String>().map(String::as_str);
     let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -218,7 +214,7 @@ pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     AroseError::new_err(format!("internal error: {words}; please report it"))
 }
 
-/// Runs code with panics as errors.
+/// Runs code and turns panics into errors.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }

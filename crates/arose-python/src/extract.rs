@@ -15,20 +15,20 @@ struct Options {
     url: Option<String>,
 }
 
-/// What a page says.
+/// The content of a page.
 #[pyclass(frozen, get_all, module = "arose")]
 pub(crate) struct Page {
-    /// Words one blank apart, blocks one line apart.
+    /// The text. Words are separated by one space and blocks by one line break.
     text: String,
     /// The first title.
     title: Option<String>,
-    /// The language the page states.
+    /// The language stated by the page.
     language: Option<String>,
-    /// The address the page calls its own.
+    /// The canonical URL stated by the page.
     canonical: Option<String>,
-    /// Addresses of links in order; absolute if the address of the page was given.
+    /// URLs of links in order; absolute if the URL of the page was given.
     links: Vec<String>,
-    /// What was cut or could not be understood.
+    /// Warnings about truncated or malformed parts.
     warnings: Vec<String>,
 }
 

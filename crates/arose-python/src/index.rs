@@ -1,4 +1,4 @@
-//! The online index: have I seen this before?
+//! The index: looks up duplicates of new documents.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use crate::error::{self, AroseError};
 use crate::options;
 use crate::text::{self, Texts};
 
-/// Rows whose names are read at once.
+/// Number of rows whose names are read at once.
 const BATCH: u32 = 1 << 14;
-/// Texts that are sketched between two looks for a signal.
+/// Number of texts that are sketched between two checks for signals.
 const TEXTS: usize = 1 << 13;
 
 /// A directory of sketches.
@@ -27,7 +27,7 @@ pub(crate) struct Index {
 struct Open {
     index: Kind,
     sketcher: Sketcher,
-    /// Held while this process may write.
+    /// Present while this process may write.
     _mark: Option<Mark>,
 }
 
@@ -67,21 +67,21 @@ fn real(folder: &Path) -> PathBuf {
 /// A document of the index that is a duplicate.
 #[pyclass(frozen, get_all, module = "arose")]
 pub(crate) struct Match {
-    /// What it was inserted as.
+    /// The name under which it was inserted.
     name: String,
     /// The rule that makes it a duplicate.
     rule: &'static str,
-    /// How alike the sketches are.
+    /// The similarity of the sketches.
     similarity: f64,
-    /// Super-shingles that agree, of 6; None if the index does not keep them.
+    /// Matching super-shingles, of 6; None if the index does not store them.
     b_sim: Option<u32>,
-    /// Simhash bits that agree, of 384; None if the index does not keep them.
+    /// Matching simhash bits, of 384; None if the index does not store them.
     c_sim: Option<u32>,
     /// The weighted score of the policy content; None under other policies.
     content: Option<f64>,
     /// The unweighted score of the policy content; None under other policies.
     content_unweighted: Option<f64>,
-    /// Pages of the site that the scores rest on; None under other policies.
+    /// Number of pages of the site on which the scores are based; None under other policies.
     site_pages: Option<u64>,
 }
 
@@ -116,12 +116,12 @@ impl From<index::Match> for Match {
     }
 }
 
-/// What an index refuses, in words. A lock may be held by this process itself.
+/// Describes an error of an index. This process itself may hold the lock.
 pub(crate) fn failed(error: index::Error) -> PyErr {
     match &error {
         index::Error::Locked { path } if marks().contains(&real(path)) => {
             AroseError::new_err(format!(
-                "this process has `{}` open for writing already; close it, or pass read_only=True",
+                "`{}` is already open for writing in this process; close it or pass read_only=True",
                 path.display()
             ))
         }
@@ -152,7 +152,7 @@ impl Index {
         }
     }
 
-    /// Works on an index that may be written to.
+    /// Runs an operation on an index that may be written to.
     fn write<T: Send>(
         &self,
         py: Python<'_>,
@@ -182,11 +182,11 @@ impl Index {
 
 #[pymethods]
 impl Index {
-    /// Makes an empty index.
+    /// Create an empty index.
     #[staticmethod]
     fn create(py: Python<'_>, directory: PathBuf, options: &str) -> PyResult<Self> {
         let options: options::Options = options::parse(options)?;
-        // An index counts what sites repeat; sketches alone do not tell.
+        // An index counts the text that sites repeat; sketches alone do not have it.
         if options.policy != options::PolicyName::Content {
             options::check_sketches(options.policy)?;
         }
@@ -197,7 +197,7 @@ impl Index {
         Ok(Self::new(index, &directory))
     }
 
-    /// Opens one that is there.
+    /// Open an existing index.
     #[staticmethod]
     fn open(py: Python<'_>, directory: PathBuf, read_only: bool) -> PyResult<Self> {
         if read_only {
@@ -225,7 +225,7 @@ impl Index {
         })
     }
 
-    /// Adds documents, sketched on all cores; how many.
+    /// Add documents, sketched on all cores. Return their number.
     fn add(
         &self,
         py: Python<'_>,
@@ -258,7 +258,7 @@ impl Index {
         Ok(found.into_iter().map(Match::from).collect())
     }
 
-    /// The duplicates of each text.
+    /// Return the duplicates of each text.
     fn query_many(
         &self,
         py: Python<'_>,
@@ -281,7 +281,7 @@ impl Index {
         Ok(matches)
     }
 
-    /// Duplicates; if there are none, the document is inserted.
+    /// Return the duplicates. If there are none, insert the document.
     fn query_or_insert(
         &self,
         py: Python<'_>,
@@ -306,8 +306,8 @@ impl Index {
         self.write(py, |index, _| index.commit())
     }
 
-    /// Names of documents from a row on, in the order in which they came, and the row to go on
-    /// from; none at the end.
+    /// Return names of documents from a row on, in the order of insertion, and the row from which
+    /// to continue; none at the end.
     fn names(&self, py: Python<'_>, row: u32) -> PyResult<(Vec<String>, Option<u32>)> {
         let open = self.opened()?;
         let end = row.saturating_add(BATCH);
@@ -328,7 +328,7 @@ impl Index {
         Ok(stats.map_err(failed)?.n_docs as usize)
     }
 
-    /// Commits and lets go of the directory.
+    /// Commit and release the directory.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let open = self
             .open
@@ -350,7 +350,7 @@ impl Index {
     }
 }
 
-/// Texts; an error names the parameter.
+/// Returns texts. An error names the parameter.
 fn extract(parameter: &str, object: &Bound<'_, PyAny>) -> PyResult<Texts> {
     Texts::extract(object).map_err(|cause| {
         let py = object.py();
@@ -361,10 +361,10 @@ fn extract(parameter: &str, object: &Bound<'_, PyAny>) -> PyResult<Texts> {
     })
 }
 
-/// A text and the host it came from.
+/// A text and its host.
 type Page<'t> = (&'t str, Option<&'t str>);
 
-/// Texts with their hosts, none of which are known if there are no hosts at all.
+/// Returns texts with their hosts. All hosts are unknown if none are given.
 fn pages<'t>(texts: &[&'t str], hosts: Option<&'t Texts>) -> PyResult<Vec<Page<'t>>> {
     let Some(hosts) = hosts else {
         return Ok(texts.iter().map(|text| (*text, None)).collect());
@@ -383,8 +383,8 @@ fn check_lengths(one: &str, n: usize, other: &str, n_other: usize) -> PyResult<(
     }
 }
 
-/// Applies `work` to every text on all cores. Threads do not survive a fork, so they are new each
-/// time.
+/// Applies `work` to every text on all cores. Threads do not survive a fork, so they are created
+/// each time.
 fn in_parallel<T: Send>(pages: &[Page<'_>], work: impl Fn(&Page<'_>) -> T + Sync) -> Vec<T> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let part = pages.len().div_ceil(cores).max(64);

@@ -17,6 +17,7 @@ mod index;
 mod options;
 mod passages;
 mod read;
+mod results;
 mod rows;
 mod search;
 mod shown;

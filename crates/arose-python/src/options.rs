@@ -15,7 +15,7 @@ use arose_corpus::html::Mode;
 use arose_corpus::{Fields, Files, Statuses};
 use arose_dedup::{
     Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Quality,
-    SiteCounts, Update, Verify,
+    SiteCounts, Update, Verify, Versions,
 };
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -532,6 +532,7 @@ impl Options {
                 true => Empty::Drop,
                 false => Empty::Keep,
             },
+            versions: Versions::All,
             cap: self.cap,
             pairs: match self.pairs {
                 PairsName::Verified => ListedPairs::Verified,

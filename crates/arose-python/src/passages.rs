@@ -12,9 +12,10 @@ use arrow_array::cast::AsArray;
 use pyo3::prelude::*;
 use serde::Deserialize;
 
-use crate::dedup::{read_parquet, watched};
+use crate::dedup::watched;
 use crate::error;
 use crate::options::{self, Reading};
+use crate::results::{on_threads, read_parquet};
 use crate::rows::{self as by_rows, Numbering};
 use crate::spill;
 use crate::table::Table;
@@ -181,8 +182,9 @@ pub(crate) fn passages(
         }
     };
     let summary = watched(py, force, counters, progress, work)?;
-    let tables = py.detach(|| tables(&output, against.is_some(), rows, reference));
-    Ok((summary, tables?))
+    let tables = || tables(&output, against.is_some(), rows, reference);
+    let tables = py.detach(|| on_threads(config.corpus.threads, tables))?;
+    Ok((summary, tables))
 }
 
 impl Options {

@@ -1,4 +1,4 @@
-//! Documents out of files, a record batch at a time.
+//! Reading documents from files, one record batch at a time.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,11 +17,11 @@ use crate::error;
 use crate::options::{self, Reading};
 use crate::table::{Table, as_struct, struct_field};
 
-/// Text in a batch, unless a single document has more.
+/// Bytes of text in a batch, unless a single document has more.
 const BATCH_BYTES: usize = 8 << 20;
-/// Documents in a batch.
+/// Maximum number of documents in a batch.
 const BATCH_DOCS: usize = 1 << 14;
-/// Warnings that are kept word for word.
+/// Maximum number of warnings that are stored verbatim.
 const MAX_WARNINGS: usize = 20;
 
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
@@ -51,13 +51,13 @@ struct State {
     skipped: BTreeMap<&'static str, u64>,
     warnings: Vec<String>,
     is_strict: bool,
-    /// What ended a strict reading.
+    /// The error that ended a strict reader.
     lost: Option<Warning>,
-    /// The table that is read, if it is not files.
+    /// The name of the table that is read, if it is not files.
     table: Option<TableFile>,
 }
 
-/// A table that was written to a file, which goes when it is read.
+/// A table that was written to a file, which is removed after reading.
 struct TableFile {
     name: String,
     file: PathBuf,
@@ -65,7 +65,7 @@ struct TableFile {
 
 impl Drop for TableFile {
     fn drop(&mut self) {
-        // The directory was made for this file alone.
+        // The directory was created for this file alone.
         let _ = std::fs::remove_file(&self.file);
         let _ = self.file.parent().map(std::fs::remove_dir);
     }
@@ -76,7 +76,7 @@ pub(crate) fn read(paths: Vec<PathBuf>, options: &str) -> PyResult<Reader> {
     open(&paths, options, None)
 }
 
-/// Reads a table that was written to `file`, which is removed in the end.
+/// Reads a table that was written to `file`, which is removed at the end.
 #[pyfunction]
 pub(crate) fn read_table(file: PathBuf, name: String, options: &str) -> PyResult<Reader> {
     let paths = [file.clone()];
@@ -98,7 +98,8 @@ fn open(paths: &[PathBuf], options: &str, table: Option<TableFile>) -> PyResult<
     })
 }
 
-/// The next batch. A strict reader that lost something gives its last batch and then the error.
+/// Returns the next batch. A strict reader that lost something returns its last batch and then the
+/// error.
 fn next_batch(state: &Mutex<State>) -> PyResult<Option<RecordBatch>> {
     error::guarded(|| take_batch(state))
 }
@@ -167,19 +168,19 @@ impl Reader {
         to_stream_pycapsule(py, Box::new(reader), requested_schema)
     }
 
-    /// Records that did not become documents so far, by reason.
+    /// Skipped records so far, by reason.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> BTreeMap<&'static str, u64> {
         py.detach(|| self.locked(|state| state.skipped.clone()))
     }
 
-    /// The first of those that are damaged, with file, position and reason.
+    /// The first damaged records, with file, position and reason.
     #[getter]
     fn warnings(&self, py: Python<'_>) -> Vec<String> {
         py.detach(|| self.locked(|state| state.warnings.clone()))
     }
 
-    /// Files that could not be read completely, with position and reason; complete when the reader
+    /// Files that could not be read completely, with position and reason. Complete when the reader
     /// has ended.
     #[getter]
     fn incomplete_files(&self, py: Python<'_>) -> Vec<String> {
@@ -196,7 +197,7 @@ impl Reader {
         py.detach(|| self.locked(|state| state.documents.counts().unknown_files.clone()))
     }
 
-    /// All that is left, in one table.
+    /// Return everything that is left, in one table.
     fn read_all(&self, py: Python<'_>) -> PyResult<Table> {
         let mut batches = Vec::new();
         while let Some(batch) = py.detach(|| next_batch(&self.state))? {

@@ -24,15 +24,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use pyo3_arrow::input::AnyRecordBatch;
 
-use crate::dedup::open_parquet;
 use crate::error::{self, AroseError};
+use crate::results::Columns;
 use crate::table::{self, Table};
 use crate::text::Texts;
 
 /// The documents of a run, or the items of a reference, as rows of the caller's table.
 pub(crate) struct Numbering<'a> {
-    /// The row of each document.
-    row_of: Vec<u64>,
+    /// The row of each document; none if every row is one.
+    row_of: Option<Vec<u64>>,
     n_rows: u64,
     name: &'a str,
     /// IDs of all rows, where the table has some and not every row is a document.
@@ -67,7 +67,7 @@ impl<'a> Numbering<'a> {
         columns: &'static [(&'static str, &'static str)],
     ) -> PyResult<Self> {
         Ok(Self {
-            row_of: row_numbers(path)?,
+            row_of: row_numbers(path, n_rows)?,
             n_rows,
             name,
             ids: Vec::new(),
@@ -77,7 +77,7 @@ impl<'a> Numbering<'a> {
 
     /// With the IDs of the rows that are no documents, out of a column of the file of the table.
     pub(crate) fn with_ids(mut self, file: &Path, column: &str) -> PyResult<Self> {
-        if (self.row_of.len() as u64) < self.n_rows {
+        if self.row_of.is_some() {
             self.ids = read_column(file, column)?;
         }
         Ok(self)
@@ -101,32 +101,29 @@ impl<'a> Numbering<'a> {
 
     /// The file of all documents, with a line for each row.
     pub(crate) fn spread(&self, path: &Path) -> PyResult<Table> {
-        let reader = open_parquet(path, is_shown)?;
-        let schema = reader.schema();
-        self.spread_batches(&schema, reader)
+        let (schema, batches) = Columns::open(path, is_shown)?.read()?;
+        self.spread_batches(&schema, batches)
     }
 
     /// The table of all documents, with a line for each row.
     pub(crate) fn spread_table(&self, table: &Table) -> PyResult<Table> {
-        let batches = table.batches().iter().cloned().map(Ok);
-        self.spread_batches(&table.schema(), batches)
+        self.spread_batches(&table.schema(), table.batches().to_vec())
     }
 
-    fn spread_batches(
-        &self,
-        there: &SchemaRef,
-        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
-    ) -> PyResult<Table> {
+    fn spread_batches(&self, there: &SchemaRef, batches: Vec<RecordBatch>) -> PyResult<Table> {
         let schema = self.schema(there, is_shown);
         let mut spread = Vec::new();
         let (mut n_docs, mut first_row) = (0, 0);
         // What comes after the last document, and all if there is none, has a batch of its own.
-        let end = [Ok(RecordBatch::new_empty(Arc::clone(there)))];
-        for batch in batches.chain(end) {
-            let batch = batch.map_err(error::arrow)?;
-            let rows = &self.row_of[n_docs..n_docs + batch.num_rows()];
-            n_docs += rows.len();
-            let end = rows.last().map_or(self.n_rows, |row| row + 1);
+        let end = [RecordBatch::new_empty(Arc::clone(there))];
+        for batch in batches.into_iter().chain(end) {
+            let docs = n_docs..n_docs + batch.num_rows();
+            n_docs = docs.end;
+            let rows = self.row_of.as_ref().map(|row_of| &row_of[docs]);
+            let end = match rows {
+                None => n_docs as u64,
+                Some(rows) => rows.last().map_or(self.n_rows, |row| row + 1),
+            };
             if end > first_row || self.n_rows == 0 {
                 let columns = self.spread_batch(&batch, rows, first_row..end);
                 let batch =
@@ -142,10 +139,10 @@ impl<'a> Numbering<'a> {
     fn spread_batch(
         &self,
         batch: &RecordBatch,
-        rows: &[u64],
+        rows: Option<&[u64]>,
         all: Range<u64>,
     ) -> Result<Vec<ArrayRef>, ArrowError> {
-        let lines = lines(rows, &all);
+        let lines = rows.and_then(|rows| lines(rows, &all));
         let schema = batch.schema();
         let mut columns: Vec<ArrayRef> = Vec::new();
         for (i, (field, array)) in schema.fields().iter().zip(batch.columns()).enumerate() {
@@ -188,12 +185,11 @@ impl<'a> Numbering<'a> {
 
     /// Numbers of documents as numbers of rows.
     fn as_rows(&self, documents: &ArrayRef) -> ArrayRef {
-        // Where every row has a text, the numbers are the same.
-        if self.row_of.len() as u64 == self.n_rows {
+        let Some(row_of) = &self.row_of else {
             return Arc::clone(documents);
-        }
+        };
         let documents = documents.as_primitive::<UInt64Type>();
-        let row = |doc: u64| self.row_of.get(doc as usize).copied();
+        let row = |doc: u64| row_of.get(doc as usize).copied();
         let rows: UInt64Array = documents.iter().map(|doc| doc.and_then(row)).collect();
         Arc::new(rows)
     }
@@ -216,8 +212,8 @@ impl<'a> Numbering<'a> {
 /// A column of texts of a Parquet file.
 pub(crate) fn read_column(path: &Path, name: &str) -> PyResult<Vec<Option<String>>> {
     let mut texts = Vec::new();
-    for batch in open_parquet(path, |column| column == name)? {
-        let batch = batch.map_err(error::arrow)?;
+    let (_, batches) = Columns::open(path, |column| column == name)?.read()?;
+    for batch in batches {
         let array = column(&batch, name).map_err(error::arrow)?;
         let views = Texts::of_arrays(&[Arc::clone(array)])?;
         let views = views.views();
@@ -231,18 +227,22 @@ fn is_shown(name: &str) -> bool {
     !matches!(name, "source" | "position")
 }
 
-/// The row of each document.
-fn row_numbers(path: &Path) -> PyResult<Vec<u64>> {
+/// The row of each document; none if every row is one.
+fn row_numbers(path: &Path, n_rows: u64) -> PyResult<Option<Vec<u64>>> {
+    let positions = Columns::open(path, |name| name == "position")?;
+    // Rows ascend, and a row is one document at most.
+    if positions.n_rows() == n_rows {
+        return Ok(None);
+    }
     let mut rows = Vec::new();
-    for batch in open_parquet(path, |name| name == "position")? {
-        let batch = batch.map_err(error::arrow)?;
+    for batch in positions.read()?.1 {
         let positions = column(&batch, "position").map_err(error::arrow)?;
         for position in positions.as_string::<i32>() {
             let row = position.and_then(|position| position.parse().ok());
             rows.push(row.ok_or_else(|| AroseError::new_err("a position that is not a row"))?);
         }
     }
-    Ok(rows)
+    Ok(Some(rows))
 }
 
 pub(crate) fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, ArrowError> {

@@ -1,4 +1,4 @@
-//! Documents for people: their texts, and where two of them differ.
+//! Texts of documents for display, and their differences.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::error::{self, AroseError};
 use crate::options;
 
-/// The texts of documents of a run, read from where they came from.
+/// Return the texts of documents of a run, read from their sources.
 #[pyfunction]
 pub(crate) fn texts(py: Python<'_>, output: PathBuf, docs: Vec<u64>) -> PyResult<Vec<String>> {
     py.detach(|| {
@@ -32,7 +32,7 @@ pub(crate) fn texts(py: Python<'_>, output: PathBuf, docs: Vec<u64>) -> PyResult
     })
 }
 
-/// Makes the report of a run that has only its tables.
+/// Write the report of a run that has only its tables.
 #[pyfunction]
 pub(crate) fn write_report(py: Python<'_>, output: PathBuf, options: &str) -> PyResult<()> {
     let config = options::parse::<options::Options>(options)?.config()?;
@@ -40,7 +40,8 @@ pub(crate) fn write_report(py: Python<'_>, output: PathBuf, options: &str) -> Py
     written.map_err(|cause| AroseError::new_err(error::words(&cause)))
 }
 
-/// Where two texts differ: as text, `[-only a-]` and `{+only b+}`, and as rows of an HTML table.
+/// Return the differences of two texts: as text, `[-only a-]` and `{+only b+}`, and as rows of an
+/// HTML table.
 #[pyfunction]
 pub(crate) fn differences(py: Python<'_>, a: &str, b: &str) -> (String, String) {
     py.detach(|| {
@@ -61,7 +62,7 @@ pub(crate) fn differences(py: Python<'_>, a: &str, b: &str) -> (String, String) 
     })
 }
 
-/// The changes in words; none if the tokens are the same.
+/// Returns the changes as text; none if the tokens are the same.
 fn marked(a: &str, b: &str, tokenizer: Tokenizer) -> Option<String> {
     let (a, b) = (Pieces::new(a, tokenizer), Pieces::new(b, tokenizer));
     let diff = Diff::new(&a, &b, Bounds::PAGE);

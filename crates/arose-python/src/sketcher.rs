@@ -31,9 +31,9 @@ mod stream;
 pub(crate) use stream::SketchReader;
 use stream::{Source, Stream, column_of, nullable};
 
-/// Texts between two looks for a signal to stop.
+/// Number of texts between two checks for a signal to stop.
 const BLOCK: usize = 256;
-/// Below this many bytes of text no thread is worth its start.
+/// For less text than this, in bytes, no threads are started.
 const SMALL: usize = 1 << 18;
 
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ struct Options {
     threads: Option<NonZeroUsize>,
 }
 
-/// Makes the sketches a policy needs.
+/// Computes the sketches that a policy needs.
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Sketcher {
     policy: PolicyName,
@@ -94,13 +94,13 @@ impl Sketcher {
         })
     }
 
-    /// Sketches every text; see `arose.Sketcher.sketch`.
+    /// Sketch every text; see `arose.Sketcher.sketch`.
     fn sketch(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Table> {
         self.sketch_all(py, &Texts::extract(texts)?)
     }
 
-    /// Sketches texts while they come: an iterator of lists of texts, or anything with the Arrow
-    /// interface, of whose columns the one with the text is looked for under `names`.
+    /// Sketch texts as they arrive: an iterator of lists of texts, or anything with the Arrow
+    /// interface. The column with the text is searched for under `names`.
     fn stream(
         slf: &Bound<'_, Self>,
         data: &Bound<'_, PyAny>,
@@ -114,7 +114,7 @@ impl Sketcher {
                 Source::Arrow(reader, column)
             }
         };
-        // Whoever asks for the schema asks for it before the first batch.
+        // The schema is requested before the first batch.
         let none = PyList::empty(slf.py());
         let empty = slf.get().sketch(slf.py(), none.as_any())?;
         Ok(SketchReader {
@@ -126,7 +126,7 @@ impl Sketcher {
         })
     }
 
-    /// The resemblance that two lists of samples suggest.
+    /// Return the Jaccard similarity estimated from two lists of MinHash values.
     fn estimate(&self, a: Vec<u32>, b: Vec<u32>) -> Option<f64> {
         self.samples.estimate(&a, &b)
     }
@@ -160,11 +160,11 @@ struct Made {
     samples: Vec<u32>,
     features: Vec<u64>,
     simhashes: Vec<u64>,
-    /// Whether there is a sketch: texts without tokens have none.
+    /// Whether there is a sketch. Texts without tokens have none.
     is_there: Vec<bool>,
 }
 
-/// Memory that is used again.
+/// Reused memory.
 #[derive(Default)]
 struct Scratch {
     tokens: Tokens,
@@ -177,8 +177,8 @@ thread_local! {
 }
 
 impl Sketcher {
-    /// A pool of its own: threads do not survive the fork of a process, and a global pool would
-    /// wait for them for ever.
+    /// Creates a separate pool. Threads do not survive the fork of a process, and a global pool
+    /// would wait for them forever.
     fn make_on_threads(&self, texts: &[Option<&str>], stop: &AtomicBool) -> PyResult<Made> {
         if self.threads.get() == 1 {
             return Ok(self.make(texts, stop));

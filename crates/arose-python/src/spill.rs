@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{self, InputError, guarded};
 use crate::options;
-use crate::text::{Texts, is_text, plain, quoted, type_name};
+use crate::text::{is_text, next_texts, plain, quoted, type_name};
 
 /// Rows of a row group, which one thread reads.
 const GROUP_ROWS: usize = 1 << 14;
@@ -158,19 +158,25 @@ impl Spill {
         Ok(())
     }
 
-    /// Adds texts.
+    /// Adds the texts of an iterable.
     fn push_texts(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         state.wanted.refuse_columns()?;
-        let texts = Texts::extract_from(texts, state.n_rows as usize)?;
         state.roles.text = Some("text".to_owned());
         let field = Arc::new(Field::new("text", DataType::Utf8, true));
-        py.detach(|| {
-            let array: StringArray = texts.views().into_iter().collect();
-            guarded(|| state.write(&field, Arc::new(array)))
-        })?;
-        self.report(py, state)
+        let mut items = texts.try_iter()?;
+        loop {
+            // Texts of a list come without any code of Python.
+            py.check_signals()?;
+            let batch = guarded(|| next_texts(&mut items, state.n_rows as usize))?;
+            // Without any text, an empty batch says which columns there are.
+            if batch.is_empty() && state.writer.is_some() {
+                return Ok(());
+            }
+            py.detach(|| guarded(|| state.write(&field, Arc::new(batch))))?;
+            self.report(py, state)?;
+        }
     }
 
     /// Closes the file; the number of rows, the columns to look at as JSON, and whether there is a

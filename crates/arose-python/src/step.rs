@@ -22,7 +22,8 @@ use crate::error;
 use crate::options::{self, Options};
 use crate::table::Table;
 
-/// Bytes in a batch of messages, unless a single one has more; the engine holds it several times.
+/// Bytes in a batch of messages, unless a single one has more. The engine has several copies of it
+/// in memory.
 const BATCH_BYTES: usize = 4 << 20;
 
 static MESSAGES: LazyLock<SchemaRef> = LazyLock::new(|| {
@@ -50,19 +51,19 @@ static CHUNKS: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// A step at work on a thread of its own; see `arose_dedup::shuffle`. What it gives is handed on
-/// while it works: the thread waits when it is two batches ahead.
+/// A step running on its own thread; see `arose_dedup::shuffle`. Its output is passed on while it
+/// runs: the thread waits when it is two batches ahead.
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Worker {
     batches: Mutex<Option<SyncSender<RecordBatch>>>,
     given: Mutex<Receiver<Result<Given, Error>>>,
 }
 
-/// What comes back from a step.
+/// An item of the output of a step.
 enum Given {
     /// A batch of messages, or of rows.
     Batch(RecordBatch, bool),
-    /// The last batch was taken, or all of them were.
+    /// The output for the last batch, or for all batches, is complete.
     Taken,
 }
 
@@ -85,7 +86,7 @@ impl Worker {
         let (batches, to_take) = sync_channel(0);
         std::thread::spawn(move || {
             if let Err(error) = work(worker, &to_take, &sender) {
-                // Nobody listens if that is why it stopped.
+                // If the receiver is gone, this is why the step stopped.
                 let _ = sender.send(Err(error));
             }
         });
@@ -95,26 +96,27 @@ impl Worker {
         })
     }
 
-    /// Hands the step a batch of messages. `next` says what it gives for it.
+    /// Pass a batch of messages to the step. `next` returns its output.
     fn push(&self, py: Python<'_>, batch: AnyRecordBatch) -> PyResult<()> {
         let batches = batch.into_reader()?.collect::<Result<Vec<_>, _>>();
         let batches = batches.map_err(error::arrow)?;
         let [batch] = batches.try_into().map_err(|_| one_batch())?;
         py.detach(|| {
             let to = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-            // A step that has failed takes nothing more, and `next` says why.
+            // A step that has failed accepts no more messages, and `next` returns the error.
             let _ = to.as_ref().map(|to| to.send(batch));
         });
         Ok(())
     }
 
-    /// There are no more messages. `next` says what else the step gives.
+    /// End the messages. `next` returns the remaining output of the step.
     fn finish(&self) {
         let mut to = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         *to = None;
     }
 
-    /// The next batch that the step gives, and whether it has rows; none if it waits for messages.
+    /// Return the next batch of output, and whether it has rows; none if the step waits for
+    /// messages.
     fn next(&self, py: Python<'_>) -> PyResult<Option<(Table, bool)>> {
         let given = py.detach(|| {
             let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +133,7 @@ fn one_batch() -> PyErr {
     error::AroseError::new_err("expected one batch of messages")
 }
 
-/// Takes batches until there are no more.
+/// Receives batches until there are no more.
 fn work(
     mut worker: shuffle::Worker,
     batches: &Receiver<RecordBatch>,
@@ -174,7 +176,7 @@ fn batches_of(mut messages: &[Message<'static>]) -> Vec<RecordBatch> {
     batches
 }
 
-/// How many of these messages make a batch: one at least.
+/// Returns how many of these messages form a batch: at least one.
 fn n_in_batch(messages: &[Message<'_>]) -> usize {
     let mut n_bytes = 0;
     let is_in = |message: &&Message<'_>| {
@@ -202,7 +204,7 @@ fn batch_of(messages: &[Message<'static>]) -> RecordBatch {
     RecordBatch::try_new(Arc::clone(&MESSAGES), columns).expect("columns are those of the schema")
 }
 
-/// A batch without unsigned numbers, which Spark does not have.
+/// Returns a batch without unsigned numbers, which Spark does not have.
 fn signed(batch: &RecordBatch) -> RecordBatch {
     let columns: Vec<ArrayRef> = batch.columns().iter().map(signed_column).collect();
     let schema = batch.schema();
@@ -232,7 +234,7 @@ fn signed_column(column: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// A part of the input as text, for the engine to carry.
+/// A part of the input as text, for transport by the engine.
 #[derive(Serialize, Deserialize)]
 struct PartText {
     files: Vec<(PathBuf, bool)>,
@@ -263,11 +265,11 @@ impl From<PartText> for Part {
     }
 }
 
-/// Parts as texts; of what was passed by the reason, and the warning if it is worth one, with the
-/// incomplete file it is about as JSON.
+/// Parts as texts, and skipped files: their reason, and the warning if it is worth one, with the
+/// incomplete file that it concerns as JSON.
 type CutInput = (Vec<String>, Vec<(String, Option<String>, Option<String>)>);
 
-/// Cuts inputs into parts: their texts, and what was passed by. Directories in `skip` are not
+/// Cut inputs into parts. Return their texts, and the skipped files. Directories in `skip` are not
 /// entered.
 #[pyfunction]
 #[pyo3(signature = (inputs, n_bytes, options, skip = Vec::new()))]
@@ -294,13 +296,13 @@ pub(crate) fn cut_input(
     Ok((parts.map_err(error::input)?, skipped.collect()))
 }
 
-/// Chunks of documents, made on another thread.
+/// Chunks of documents, produced on another thread.
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Chunks {
     receiver: Mutex<Receiver<Result<Chunk, Error>>>,
 }
 
-/// Reads a part that [`cut_input`] made; given a folder, columns of chunks stay there.
+/// Read a part from [`cut_input`]. If a directory is given, columns of chunks stay there.
 #[pyfunction]
 pub(crate) fn read_part(
     number: i64,
@@ -315,7 +317,7 @@ pub(crate) fn read_part(
     })
 }
 
-/// Reads a file whose bytes the engine has brought.
+/// Read a file from bytes that the engine provides.
 #[pyfunction]
 pub(crate) fn read_bytes(
     number: i64,
@@ -344,7 +346,7 @@ fn start(
     std::thread::spawn(move || {
         let mut give = |chunk| sender.send(Ok(chunk)).map_err(|_| Error::Stopped);
         if let Err(error) = work(&config, &mut give) {
-            // Nobody listens if that is why it stopped.
+            // If the receiver is gone, this is why the thread stopped.
             let _ = sender.send(Err(error));
         }
     });
@@ -386,8 +388,8 @@ fn chunk_batch(chunk: &Chunk) -> RecordBatch {
     RecordBatch::try_new(Arc::clone(&CHUNKS), columns).expect("columns are those of the schema")
 }
 
-/// The settings of a run by name, and how many bytes its messages have, as JSON. Refuses policies
-/// that do not run on a cluster.
+/// Return the settings of a run by name, and the size of its messages in bytes, as JSON. Policies
+/// that do not run on a cluster are an error.
 #[pyfunction]
 pub(crate) fn settings(options: &str) -> PyResult<(String, String)> {
     let config = options::parse::<Options>(options)?.config()?;
@@ -398,8 +400,8 @@ pub(crate) fn settings(options: &str) -> PyResult<(String, String)> {
     Ok((shuffle::settings(&config).to_string(), sizes))
 }
 
-/// What messages, chunks and rows consist of: by table the names of columns, their types as Spark
-/// calls them, and whether values may be missing.
+/// Return the schemas of messages, chunks and rows: by table the names of columns, their Spark
+/// types, and whether values may be missing.
 #[pyfunction]
 pub(crate) fn schemas() -> BTreeMap<&'static str, Vec<(String, &'static str, bool)>> {
     let of = |schema: &Schema| {
@@ -416,7 +418,7 @@ pub(crate) fn schemas() -> BTreeMap<&'static str, Vec<(String, &'static str, boo
     tables.chain(own).collect()
 }
 
-/// The type that Spark has for a column; it has no unsigned numbers.
+/// Returns the Spark type for a column. Spark has no unsigned numbers.
 fn spark_type(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::UInt64 | DataType::UInt32 | DataType::Int64 => "long",
@@ -428,14 +430,14 @@ fn spark_type(data_type: &DataType) -> &'static str {
     }
 }
 
-/// The archives of crawls in place of their directories, and whether there was any.
+/// Return the archives of crawls in place of their directories, and whether there was any.
 #[pyfunction]
 pub(crate) fn expand_inputs(inputs: Vec<PathBuf>) -> PyResult<(Vec<PathBuf>, bool)> {
     options::expanded(inputs)
 }
 
-/// Copies the records of a file that stay, as the step `kept` says, to a new file; the file as JSON
-/// if some of its records could not be copied.
+/// Copy the kept records of a file, as determined by the step `kept`, to a new file. Return the
+/// file as JSON if some of its records could not be copied.
 #[pyfunction]
 pub(crate) fn copy_kept(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Tables on their way to Python.
+//! Tables that are passed to Python.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use pyo3_arrow::ffi::{
 use crate::error;
 use crate::text::quoted;
 
-/// A table that every Arrow library takes as it is: `pyarrow.table(t)`, `polars.DataFrame(t)`.
+/// A table that every Arrow library accepts: `pyarrow.table(t)`, `polars.DataFrame(t)`.
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Table {
     schema: SchemaRef,
@@ -43,7 +43,7 @@ impl Table {
         &self.batches
     }
 
-    /// The first rows in one batch.
+    /// Returns the first rows in one batch.
     pub(crate) fn first(&self, n: usize) -> Result<RecordBatch, ArrowError> {
         let mut batches = Vec::new();
         let mut n_left = n;
@@ -55,7 +55,7 @@ impl Table {
         concat_batches(&self.schema, &batches)
     }
 
-    /// All rows in one batch.
+    /// Returns all rows in one batch.
     pub(crate) fn whole(&self) -> Result<RecordBatch, ArrowError> {
         match &self.batches[..] {
             [batch] => Ok(batch.clone()),
@@ -64,7 +64,7 @@ impl Table {
     }
 }
 
-/// Another library, or what to install.
+/// Imports another library, or returns an error that says what to install.
 fn library<'py>(py: Python<'py>, name: &str, extra: &str) -> PyResult<Bound<'py, PyModule>> {
     py.import(name).map_err(|cause| {
         let error = PyImportError::new_err(format!(
@@ -75,7 +75,7 @@ fn library<'py>(py: Python<'py>, name: &str, extra: &str) -> PyResult<Bound<'py,
     })
 }
 
-/// A record batch as the struct that travels between libraries.
+/// Converts a record batch to the struct that libraries exchange.
 pub(crate) fn as_struct(batch: RecordBatch) -> ArrayRef {
     Arc::new(StructArray::from(batch))
 }
@@ -128,7 +128,7 @@ impl Table {
         result.call_method1("table_html", (slf, slf.repr()?))
     }
 
-    /// A column, as pyarrow has it.
+    /// Return a column as a pyarrow array.
     fn __getitem__<'py>(
         slf: &Bound<'py, Self>,
         name: &Bound<'py, PyAny>,
@@ -179,7 +179,7 @@ impl Table {
         library(slf.py(), "polars", "polars")?.call_method1("DataFrame", (slf,))
     }
 
-    /// A table from the bytes that pickle keeps.
+    /// Create a table from the bytes stored by pickle.
     #[staticmethod]
     fn from_bytes(bytes: Vec<u8>) -> PyResult<Self> {
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes));
@@ -207,14 +207,14 @@ impl Table {
     }
 }
 
-/// A column of a result, for those who make one.
+/// Creates a column of a result.
 pub(crate) fn column(name: &str, array: impl Array + 'static) -> (Field, ArrayRef) {
     let is_nullable = array.nulls().is_some();
     let field = Field::new(name, array.data_type().clone(), is_nullable);
     (field, Arc::new(array))
 }
 
-/// A table of columns of equal length.
+/// Creates a table of columns of equal length.
 pub(crate) fn of_columns(columns: Vec<(Field, ArrayRef)>) -> Result<Table, ArrowError> {
     let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;

@@ -2,17 +2,23 @@
 
 use std::sync::Arc;
 
+use arrow_array::builder::{ArrayBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, new_null_array};
+use arrow_array::{Array, ArrayRef, StringArray, new_null_array};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyIterator, PyString};
 use pyo3_arrow::input::AnyArray;
 
 use crate::error;
+
+/// Texts that are taken from an iterator at once.
+const BATCH_TEXTS: usize = 8192;
+/// Bytes of these, unless a single text has more.
+const BATCH_BYTES: usize = 8 << 20;
 
 /// Texts that are kept alive while Rust works on them.
 pub(crate) enum Texts {
@@ -22,11 +28,6 @@ pub(crate) enum Texts {
 
 impl Texts {
     pub(crate) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Self::extract_from(object, 0)
-    }
-
-    /// Texts of which the first has this number.
-    pub(crate) fn extract_from(object: &Bound<'_, PyAny>, first: usize) -> PyResult<Self> {
         if is_arrow(object)? {
             // Foreign data may have types that the library of the interface does not expect.
             let read = || Ok(object.extract::<AnyArray>()?.into_chunked_array()?);
@@ -40,7 +41,7 @@ impl Texts {
             ));
         }
         let items = object.try_iter()?.enumerate();
-        let texts = items.map(|(i, item)| text(&item?, first + i));
+        let texts = items.map(|(i, item)| text(&item?, i));
         Ok(Self::List(texts.collect::<PyResult<_>>()?))
     }
 
@@ -79,6 +80,18 @@ impl Texts {
         });
         texts.collect()
     }
+}
+
+/// The next texts of an iterator, of which the first has this number; none at its end.
+pub(crate) fn next_texts(items: &mut Bound<'_, PyIterator>, first: usize) -> PyResult<StringArray> {
+    let mut texts = StringBuilder::new();
+    for item in items.by_ref().take(BATCH_TEXTS) {
+        texts.append_option(text(&item?, first + texts.len())?);
+        if texts.values_slice().len() >= BATCH_BYTES {
+            break;
+        }
+    }
+    Ok(texts.finish())
 }
 
 /// Whether an object has the Arrow interface.

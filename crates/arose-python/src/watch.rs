@@ -1,4 +1,5 @@
-//! Long work beside the interpreter: the lock released, signals seen, progress told.
+//! Long operations outside the interpreter: releases its lock, checks for signals, reports
+//! progress.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -7,12 +8,12 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// How often signals are looked for.
+/// Interval between checks for signals.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Runs `work` on another thread without the interpreter lock. Until it is done, `look` is called
-/// with the lock every so often, and once at the end; if it or a signal handler raises, `stop` is
-/// called and the exception is passed on once the work has ended.
+/// Runs `work` on another thread without the interpreter lock. Until it ends, `look` is called with
+/// the lock at intervals, and once at the end. If `look` or a signal handler raises, `stop` is
+/// called, and the exception is passed on once the work has ended.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send,
@@ -23,7 +24,7 @@ pub(crate) fn run<T: Send>(
         let (done, is_done) = channel();
         let worker = scope.spawn(move || {
             let result = work();
-            // Nobody listens any more if a signal came in between; the result is joined below.
+            // The receiver may be gone if a signal arrived in between. The result is joined below.
             let _ = done.send(());
             result
         });

@@ -1,4 +1,4 @@
-"""Where examples are, for tests and for the examples in docstrings."""
+"""Paths of examples, for tests and for the examples in docstrings."""
 
 import os
 from pathlib import Path

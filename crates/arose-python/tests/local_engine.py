@@ -1,4 +1,4 @@
-"""An engine in one process: it shuffles lists, in an order that no plan should rely on."""
+"""An engine in one process, which shuffles lists in an arbitrary order."""
 
 import json
 import random
@@ -19,7 +19,7 @@ class LocalEngine:
         self.random = random.Random(seed)
         self.tables = {}
         self.rows = {}
-        #: Records that stay, by source.
+        #: Kept records, by source.
         self.kept = {}
 
     def read(self, parts):
@@ -106,7 +106,7 @@ class LocalEngine:
 
 
 class Memory:
-    """Stages that are done, for as long as the test runs."""
+    """Completed stages, for the duration of the test."""
 
     def __init__(self):
         self.notes = {}

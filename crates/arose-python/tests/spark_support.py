@@ -8,13 +8,13 @@ from arose.cluster import work
 
 
 def session():
-    """A session with two executors of one core and a gigabyte each, as processes of their own."""
+    """A session with two executors of one core and a gigabyte each, as separate processes."""
     loopback = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     return arose.spark.session("local-cluster[2,1,1024]", **loopback)
 
 
 def executor_of_this_worker():
-    """The process of the executor that this Python worker belongs to."""
+    """Return the process of the executor of this Python worker."""
     pid = os.getppid()
     while pid > 1:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
@@ -26,7 +26,7 @@ def executor_of_this_worker():
 
 
 def killing(steps, folder):
-    """A runner that loses an executor in the middle of each of these steps, once."""
+    """Return a runner that loses an executor once in the middle of each of these steps."""
 
     def is_first(step):
         try:

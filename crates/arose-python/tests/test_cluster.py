@@ -1,4 +1,4 @@
-"""The stages give the rows of the local run, however messages are spread."""
+"""Tests that the stages give the rows of the local run for any distribution of messages."""
 
 import json
 import os
@@ -20,7 +20,7 @@ WORDS = [f"word{i}" for i in range(400)]
 
 
 def corpus(path, n=240):
-    """Chains, cliques, exact copies, templates, short and empty texts, several sites."""
+    """Chains, cliques, exact duplicates, templates, short and empty texts, several sites."""
     import random
 
     rng = random.Random(5)
@@ -104,7 +104,7 @@ def check_run(lines, local, spread, options):
     assert by_pair(engine.rows["pairs"]) == pairs, (spread, options)
     counts, cap = local.summary["counts"], local.summary["cap"]
     assert found["groups"]["candidates"] == counts["candidates"]
-    # One machine tests a pair once that shares several keys, a cluster once for each key.
+    # One machine tests a pair that shares several keys once, a cluster once for each key.
     assert found["candidates"]["tested"] >= counts["tested"]
     assert found["pairs"]["clusters"] == counts["clusters"]
     assert found["pairs"]["members"] == counts["clustered_documents"]
@@ -119,7 +119,7 @@ def check_run(lines, local, spread, options):
 
 
 def kept_ids(lines, documents):
-    """The lines that stay, as the table has them."""
+    """The kept lines according to the table."""
     offsets = [int(row["position"].split("+")[0]) for row in documents if row["kept"]]
     with open(lines, "rb") as file:
         text = file.read()
@@ -127,7 +127,7 @@ def kept_ids(lines, documents):
 
 
 def kept_lines(engine, options):
-    """The lines that copies have."""
+    """The lines of the copies."""
     found = []
     for source, rows in engine.kept.items():
         for row in sorted(rows, key=lambda row: row["part"]):
@@ -182,7 +182,7 @@ def test_results_take_the_place_of_a_local_run(tmp_path):
 
 
 def test_a_table_is_what_its_list_says(tmp_path):
-    """Files of attempts that failed, or of a driver that was replaced, are not part of it."""
+    """Files of failed attempts, or of a replaced driver, are not part of it."""
     files = StoreFiles(os.fspath(tmp_path))
     batch = pa.record_batch([[1], [-1], [0], [b"{}"], [None]], schema=MESSAGES)
     names = [row for _ in range(3) for row in cluster.keep(iter([batch]), files.store, "runs")]
@@ -231,7 +231,7 @@ def test_issue_31_unknown_options_are_refused_by_name():
 
 
 def test_issue_31_what_does_not_fit_is_an_error(lines):
-    """A decision about a document that is not there, and a pair without a component."""
+    """A decision on a document that does not exist, and a pair without a component."""
     options = _options({})
     engine = LocalEngine(options, 1, 0)
     engine.read(_arose.cut_input([lines], 1 << 20, json.dumps(options))[0])
@@ -242,19 +242,19 @@ def test_issue_31_what_does_not_fit_is_an_error(lines):
         verdicts = b"".join(number.to_bytes(4, "little") + bytes(36) for number in doc)
         verdict = [(part, KINDS["VERDICT"], 0, verdicts, None)]
         for step in ["documents", "spans", "name"]:
-            with pytest.raises(arose.AroseError, match="a decision of document .* does not fit"):
+            with pytest.raises(arose.AroseError, match="a decision of document .* does not match"):
                 engine.reduce([docs, verdict], step, context)
     link = [(0, KINDS["LINK"], 0, bytes(72), None)]
-    with pytest.raises(arose.AroseError, match="a pair of document 0 does not fit"):
+    with pytest.raises(arose.AroseError, match="a pair of document 0 does not match"):
         engine.reduce([link], "attach", context)
     want = [(part, KINDS["WANT"], 0, bytes(8) + (10**6).to_bytes(8, "little"), None)]
     docs = engine.chunks(KINDS["DOCS"], "docs", "vectors")
-    with pytest.raises(arose.AroseError, match="a candidate of document 1000000 does not fit"):
+    with pytest.raises(arose.AroseError, match="a candidate of document 1000000 does not match"):
         engine.reduce([docs, want], "fetch", context)
 
 
 def test_issue_31_parts_are_sorted_in_files(lines, monkeypatch):
-    """A part may be larger than memory: the rows are the same if next to nothing is held."""
+    """A part may be larger than memory: the rows are the same with almost no memory."""
     context = Plan.context
     tight = lambda self, *given, **more: context(self, *given, sort_bytes=1, **more)
     monkeypatch.setattr(Plan, "context", tight)
@@ -297,7 +297,7 @@ def test_torn_messages_are_errors(lines):
     engine.read(_arose.cut_input([lines], 1 << 20, json.dumps(options))[0])
     context = plan(engine, Memory(), options).context()
     for step, kind in [("runs", 3), ("groups", 7), ("verify", 9), ("stars", 12), ("decide", 2)]:
-        with pytest.raises(arose.AroseError, match="a record is torn"):
+        with pytest.raises(arose.AroseError, match="a record is incomplete"):
             engine.reduce([[(0, kind, 0, b"\x01" * 13, None)]], step, context)
 
 

@@ -1,4 +1,4 @@
-"""Repeated passages, beside what the command line finds."""
+"""Tests of repeated passages against the command line."""
 
 import json
 import os
@@ -112,7 +112,7 @@ def test_issue_30_a_reference_is_any_kind_of_rows(tmp_path):
     for against in [pa.array(items), pa.table({"question": items, "text": items}), pandas.Series(items)]:
         again = arose.passages(TEXTS, against=against, min=10)
         assert rows(again.items) == found
-    # The text of the reference has another name than that of the rows.
+    # The text column of the reference has another name than that of the rows.
     table = pa.table({"review": TEXTS, "text": ["x"] * 6})
     again = arose.passages(table, against=pa.table({"text": items}), text_field="review", min=10)
     assert rows(again.items) == found

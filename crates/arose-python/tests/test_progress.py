@@ -1,4 +1,4 @@
-"""What people see while a run is at work."""
+"""Tests of the progress display during a run."""
 
 import sys
 
@@ -55,7 +55,7 @@ def test_issue_30_a_function_is_told_every_stage_of_passages():
 
 
 def test_issue_30_rows_are_counted_while_they_are_loaded():
-    """Before a run reads anything, the rows of a stream have to come."""
+    """Before a run reads anything, the rows of a stream must arrive."""
     import pyarrow as pa
 
     texts = TEXTS * 20

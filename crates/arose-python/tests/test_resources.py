@@ -1,4 +1,4 @@
-"""Memory of a run, and what an import costs: measured in processes of their own."""
+"""Tests of the memory of a run and the cost of an import, measured in separate processes."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-#: Prints the peak of resident memory before and after a run, and the bytes of text.
+#: Prints the peak resident memory before and after a run, and the bytes of text.
 PROGRAM = """
 import json, random, sys
 import arose
@@ -46,7 +46,7 @@ print(json.dumps([before, peak(), N_TEXTS * (9 * N_WORDS - 1)]))
 """
 
 MIB = 1 << 20
-#: Rows that are on their way: two batches of texts, row groups of 8 MiB that are written and read.
+#: Rows in transit: two batches of texts, row groups of 8 MiB that are written and read.
 BATCH = 64 * MIB
 
 
@@ -74,7 +74,7 @@ def test_issue_30_memory_is_twice_the_input_above_the_batch(call, n_texts, n_wor
 
 
 def test_issue_30_an_import_brings_nothing_heavy():
-    """The time of an import is recorded in bench/records; what it must not load is seen here."""
+    """Checks which modules an import must not load. Its time is recorded in bench/records."""
     program = "import json, sys, arose; print(json.dumps(sorted(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(json.loads(ran.stdout))

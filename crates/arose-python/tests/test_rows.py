@@ -101,6 +101,25 @@ def test_issue_30_datasets():
         arose.dedup(datasets.DatasetDict(train=data))
 
 
+def test_issue_30_rows_of_several_row_groups_stay_in_order():
+    """With and without rows that are no documents."""
+    n = 70_000
+    texts = [f"row number {i} says {i * i}" for i in range(n)]
+    texts[40_001] = texts[40_000]
+    for missing in [[], range(0, n, 7), range(n - 5, n)]:
+        rows = [*texts]
+        for row in missing:
+            rows[row] = None
+        found = arose.dedup(rows)
+        documents = found.documents.to_pyarrow()
+        assert documents["row"].to_pylist() == list(range(n))
+        assert documents["id"].to_pylist() == [f"table#{row}" for row in range(n)]
+        assert [row for row, is_kept in enumerate(found.mask) if not is_kept] == [40_001]
+        assert documents["kept_row"][40_001].as_py() == 40_000
+        assert documents["n_tokens"].null_count == len(missing)
+        assert found.pairs.to_pyarrow().select(["a", "b"]).to_pylist() == [{"a": 40_000, "b": 40_001}]
+
+
 def test_issue_30_filter_keeps_index_and_columns():
     found = arose.dedup(TEXTS, **OPTIONS)
     assert found.filter(TEXTS) == [TEXTS[0], None, TEXTS[3], ""]
@@ -504,7 +523,7 @@ def test_an_index_in_batches(tmp_path):
         assert len(index) == 300 and list(index)[:2] == ["d0", "d1"]
         found = index.query_many([f"{ROSE} number 7 49", "nothing like it"])
         assert "d7" in [match.name for match in found[0]] and found[1] == []
-        with pytest.raises(arose.AroseError, match="this process has .* open for writing already"):
+        with pytest.raises(arose.AroseError, match="is already open for writing in this process"):
             arose.Index.open(tmp_path / "seen")
         with pytest.raises(ValueError, match="1 names for 2 texts"):
             index.add(["a"], ["b", "c"])
@@ -518,6 +537,10 @@ def test_an_index_in_batches(tmp_path):
                 call()
         with pytest.raises(TypeError, match="name is int, expected str"):
             index.remove(5)
+        with pytest.raises(TypeError, match="text is list, expected str; for many texts call query_many"):
+            index.query([ROSE])
+        with pytest.raises(TypeError, match="call arose.Index.create"):
+            arose.Index(tmp_path / "seen")
     assert repr(index) == "<arose.Index: closed>"
     with arose.Index.open(tmp_path / "seen", read_only=True) as reader:
         assert len(reader) == 300

@@ -38,6 +38,6 @@ def test_rows_are_those_of_the_local_run(sail, lines, tmp_path, policy):
 
 
 def test_its_order_is_not_relied_on(sail, lines, tmp_path):
-    """It drops a sort that nothing in the plan asks for; should this fail one day, all the better."""
+    """Sail drops a sort that it considers unused. If this test fails, Sail has been fixed."""
     with pytest.raises(arose.AroseError, match="did not keep the order of a partition"):
         dedup(sail, [lines], os.fspath(tmp_path / "out"), partitions=3, input_bytes=20_000)

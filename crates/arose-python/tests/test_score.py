@@ -1,4 +1,4 @@
-"""Scoring pages of a crawl with a Python function."""
+"""Tests of scoring pages of a crawl with a Python function."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The job on Spark, with two executors, beside the local run; and with executors lost."""
+"""Tests of the job on Spark, with two executors, against the local run, and with lost executors."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def check(lines, out, **options):
     assert rows(out, "pairs", ["a", "b"]) == local.pairs.to_pyarrow().to_pylist()
     summary = json.load(open(os.path.join(out, "summary.json")))
     for name, count in local.summary["counts"].items():
-        # One machine tests a pair once that shares several keys, a cluster once for each key.
+        # One machine tests a pair that shares several keys once, a cluster once for each key.
         if name == "tested":
             assert summary["counts"][name] >= count
         else:
@@ -126,7 +126,7 @@ def warc_record(page):
 
 
 def test_issue_31_commands_open_results_of_spark(spark, lines, tmp_path, capfd):
-    """Whether Spark or its workers have written the tables."""
+    """Whether Spark or its workers wrote the tables."""
     from arose._arose import main
 
     outs = [os.fspath(tmp_path / "out"), os.fspath(tmp_path / "spark")]
@@ -162,7 +162,7 @@ def check_served(out):
 
 
 def test_relative_paths_are_those_of_the_driver(spark, lines, tmp_path, monkeypatch):
-    """Executors work in folders of their own; names of documents hold the path as it was given."""
+    """Executors have their own directories; names of documents contain the path as passed."""
     monkeypatch.chdir(os.path.dirname(lines))
     out = os.fspath(tmp_path / "out")
     dedup(spark, [os.path.basename(lines)], out, input_bytes=20_000)
@@ -206,7 +206,7 @@ def test_a_driver_that_dies_between_stages_goes_on(spark, lines, tmp_path, monke
         raise Died(name)
 
     monkeypatch.setattr(Stages, "finish", dying)
-    # The run may be resumed with other executors: what is stored must fit what is computed again.
+    # Other executors may resume the run: stored and recomputed data must match.
     for partitions in [4, 7, 16, 3, 1, 5] * 4:
         try:
             dedup(spark, [lines], out, partitions=partitions, input_bytes=20_000)
@@ -218,7 +218,7 @@ def test_a_driver_that_dies_between_stages_goes_on(spark, lines, tmp_path, monke
 
 
 def test_issue_31_errors_are_sentences(spark, lines, tmp_path, capfd):
-    """And come at once: S3 without its client, a server that is not there, a missing input."""
+    """Errors come immediately: S3 without its client, a missing server, a missing input."""
     with pytest.raises(arose.AroseError, match="^Spark has no client for s3a:// here; pass s3://"):
         dedup(spark, ["s3a://bucket/corpus.jsonl"], "s3a://bucket/out", partitions=2)
     with pytest.raises(arose.AroseError, match="^Spark has no client for nope:// here"):
@@ -248,7 +248,7 @@ def test_other_settings_and_changed_inputs_are_refused(spark, lines, tmp_path):
     copy.write_text(open(lines).read())
     out = os.fspath(tmp_path / "out")
     dedup(spark, [os.fspath(copy)], out, partitions=2)
-    with pytest.raises(arose.AroseError, match="a run with another settings"):
+    with pytest.raises(arose.AroseError, match="already contains a run with settings"):
         dedup(spark, [os.fspath(copy)], out, partitions=2, threshold=0.9)
     with open(copy, "a") as file:
         file.write('{"text": "one more"}\n')
@@ -304,7 +304,7 @@ def test_files_are_chosen_and_counted_alike(spark, lines, tmp_path):
     (folder / "d.jsonl").write_text('{"text": null}\n{"text": "one"}\n')
     (folder / "e.py").write_text("print()")
     (folder / ".hidden" / "f.jsonl").write_text(text)
-    # The output lies in the input, and ranges of c.jsonl have no readable record.
+    # The output is inside the input, and ranges of c.jsonl have no readable record.
     out = os.fspath(folder / "out")
     options = {"exclude": "a.*"}
     # The local run comes first: it would read the results of the other as input.
@@ -318,7 +318,7 @@ def test_files_are_chosen_and_counted_alike(spark, lines, tmp_path):
 
 
 def test_files_that_spark_brings(spark, lines, tmp_path):
-    """Addresses take the way of s3a."""
+    """URLs are read through s3a."""
     out = f"file://{tmp_path}/out"
     dedup(spark, [f"file://{lines}"], out, partitions=2)
     local = arose.dedup(lines).documents.to_pyarrow()
@@ -402,7 +402,7 @@ def test_issue_30_a_frame_comes_back_with_every_row(spark, lines, tmp_path, monk
         assert (own["kept"], own["rule"]) == (row["kept"], row["rule"])
         assert own["kept_id"] == row["kept_row"] == number.get(own["kept_row"])
         assert number.get(own["cluster"]) == row["cluster"]
-    # It is a table like any other: nothing is computed until it is asked for, and it joins.
+    # It is a table like any other: it is computed when it is used, and can be joined.
     kept = found.where("kept").join(df, "key").select("key")
     assert {row["key"] for row in kept.collect()} == {row["row"] for row in local if row["kept"]}
     removed = []

@@ -122,8 +122,9 @@ def test_issue_30_few_long_texts_are_in_memory_at_once(call, tmp_path):
                 assert len(index) == n
             else:
                 assert index.query_many(texts) == [[]] * n
-    # 8 Mi characters in one batch, and another one that is on its way.
-    assert 9 <= LongText.most <= 25
+    # 8 Mi characters in one batch, and another one that is on its way; or each is copied at once.
+    least = 1 if call in ("dedup", "passages") else 9
+    assert least <= LongText.most <= 25
 
 
 def test_threads_may_share_a_stream():

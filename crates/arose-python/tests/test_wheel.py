@@ -1,4 +1,4 @@
-"""What the wheel does, beside what the command line and the library do."""
+"""Tests of the wheel against the command line and the library."""
 
 import doctest
 import gzip
@@ -163,7 +163,7 @@ class TestSketcher:
         truth = arose.compare(a, b, w=5).jaccard
         sketcher = arose.Sketcher(samples=1024)
         one, other = (row["samples"] for row in rows(sketcher.sketch([a, b])))
-        # Four standard errors at 1024 samples.
+        # Four standard errors with 1024 MinHash values.
         assert abs(sketcher.estimate(one, other) - truth) < 4 * (0.25 / 1024) ** 0.5
 
     def test_null_and_empty_have_no_sketch(self):
@@ -185,7 +185,7 @@ class TestSketcher:
             arose.Sketcher("b", samples=64)
 
     def test_other_threads_go_on(self):
-        """The interpreter lock is released: a counter moves while a sketch is made."""
+        """The interpreter lock is released: a counter moves while a sketch is computed."""
         texts = [text(i % 50, 3000) for i in range(1500)]
         sketcher = arose.Sketcher(threads=1)
         counted, is_done = [0], threading.Event()
@@ -311,7 +311,7 @@ class TestDedup:
         calls = []
         found = arose.dedup(path, out, progress=lambda *call: calls.append(call))
         assert found.summary["counts"]["read"] == 30_000
-        # What was read before is not read again.
+        # Data that was read before is not read again.
         assert calls
         assert [call for call in calls if call[0] == "read" and call[1] > 0] == []
 
@@ -376,7 +376,7 @@ def test_version_and_stubs():
 
 
 def test_issue_24_an_index_of_content(tmp_path):
-    """Pages of a known template are not duplicates, and every match says what it rests on."""
+    """Pages of a known template are not duplicates, and every match states its basis."""
 
     def words(seed, n):
         return " ".join(f"w{seed}x{i}" for i in range(n))
@@ -386,8 +386,8 @@ def test_issue_24_an_index_of_content(tmp_path):
             index.query_or_insert(str(n), words(0, 200) + " " + words(100 + n, 60), host="shop.example")
         assert len(index) == 40
         n_found = 0
-        # The weights of a stored page are of the time it came, and scores are estimates: most of
-        # the later pages are at the level same.
+        # The weights of a stored page are those at its insertion, and scores are estimates: most
+        # of the later pages are at the level same.
         for n in range(20, 40):
             for found in index.query(words(100 + n, 60), host="other.example"):
                 assert (found.name, found.rule, found.site_pages) == (str(n), "same", 0)

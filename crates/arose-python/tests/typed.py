@@ -1,5 +1,5 @@
 # pyright: strict
-"""What type checkers see of the package; it is checked and never run."""
+"""The package as type checkers see it. This file is checked and never run."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,30 +1,30 @@
 //! Collapses near duplicates: the best document of each cluster, with exact counts.
 //!
-//! *Question.* A query matches documents of which many are copies of each other. Which ten results
-//! does a person want to see, and how many are there?
+//! *Question.* Many of the documents that match a query are duplicates of each other. Which ten
+//! results does a person want to see, and how many are there?
 //!
-//! *Idea.* A result is a cluster, a kept document and the documents dropped for it, or several
-//! clusters that are versions of the same content ([`Collapse`]). It is shown by one of its
-//! documents that match: the kept one if it matches, else the one that ranks highest. Results are
-//! ranked by the document shown. While matches stream by, documents that are alone in their
-//! cluster, which most are, go to a heap of the best `k`; for the others a table contains the best
-//! of each cluster. Every match is counted, so both numbers are exact: of documents and of results.
+//! *Idea.* A result is a cluster: a kept document and the documents dropped for it. It may also be
+//! several clusters that are versions of the same content ([`Collapse`]). A result is shown by one
+//! of its matching documents: the kept one if it matches, otherwise the one with the highest rank.
+//! Results are ranked by the document shown. Most documents are alone in their cluster. As they
+//! match, they go to a heap of the best `k`. For the others, a table contains the best document of
+//! each cluster. Every match is counted, so the numbers of documents and of results are both exact.
 //!
-//! *Faster*, for one word or a choice of words, which match most: count first, without scores, and
-//! note the clusters whose kept document matches. Then all that is left to find is the best `k`,
-//! and blocks of documents that cannot be among them are skipped (block-max WAND; Ding and
-//! Suel, 2011).
+//! *Optimization.* Queries for one word, or for any of several words, match most documents. For
+//! them, the first pass counts without scores and notes the clusters whose kept document matches.
+//! The second pass only needs the best `k`, and skips blocks of documents that cannot be among them
+//! (block-max WAND; Ding and Suel, 2011).
 //!
-//! *Order.* By BM25, or the newest first; equal ones in the order of the input. Scores are sums
-//! whose last bits depend on the order of adding, so they are compared without their last
-//! [`IGNORED_BITS`] bits, a part in 32,768: the answer does not depend on how the index is cut into
-//! segments.
+//! *Order.* By BM25, or newest first; ties are in input order. Scores are sums whose last bits
+//! depend on the order of addition. They are compared without their last [`IGNORED_BITS`] bits, one
+//! part in 32,768, so the result does not depend on how the index is split into segments.
 //!
-//! *Stop.* Between blocks of matches, and inside phrases ([`crate::phrase`]), a search asks whether
-//! to go on, so that nobody waits for one that nobody wants any more.
+//! *Stop.* Between blocks of matches, and inside phrases ([`crate::phrase`]), a search checks
+//! whether to continue. A search whose client is gone therefore ends early.
 //!
-//! *Cost.* A few nanoseconds a match; `O(log k)` for a single that may be among the best. Memory
-//! for `k` results, for the clusters that match, and up to 9 bytes for every cluster.
+//! *Cost.* A few nanoseconds per match, and `O(log k)` for a document alone in its cluster that may
+//! be among the best. Memory for `k` results, for the matching clusters, and up to 9 bytes per
+//! cluster.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -39,14 +39,14 @@ use tantivy::{
 use crate::columns::{Columns, Place, Segment};
 use crate::compile::Compiled;
 
-/// Bits of a score that do not count.
+/// Number of low bits of a score that are ignored.
 const IGNORED_BITS: u32 = 8;
 
-/// With more results than these wanted, few documents can be skipped.
+/// If more results than this are requested, few documents can be skipped.
 const MAX_PRUNED: usize = 200;
 
-/// Matches between two checks whether to continue. A check takes 30 ns, and a match of a long
-/// phrase a tenth of a millisecond.
+/// Number of matches between two checks whether to continue. A check takes 30 ns, and a match of a
+/// long phrase 0.1 ms.
 const MATCHES_PER_LOOK: usize = 64;
 
 /// Returns whether to continue a search. It is not called again for a stopped search.
@@ -55,17 +55,17 @@ pub type GoOn = Arc<dyn Fn() -> bool + Send + Sync>;
 /// How results are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// Those that match best first (BM25).
+    /// Best matches first (BM25).
     #[default]
     Score,
-    /// Those fetched last first, then those without a time.
+    /// Most recently fetched first, then documents without a time.
     Newest,
 }
 
 /// What counts as one result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Collapse {
-    /// Documents of the same content: a cluster and the other versions of it, which the policy
+    /// Documents with the same content: a cluster and its other versions, which the policy
     /// `content` finds.
     #[default]
     Content,
@@ -75,10 +75,10 @@ pub enum Collapse {
     Nothing,
 }
 
-/// Which results are wanted.
+/// Which results to return.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// How many, at least 1.
+    /// Number of results, at least 1.
     pub(crate) size: usize,
     pub(crate) order: Order,
     pub(crate) collapse: Collapse,
@@ -102,30 +102,30 @@ impl Wanted {
 pub(crate) struct Ranking {
     pub(crate) n_documents: u64,
     pub(crate) n_results: u64,
-    /// The best, best first.
+    /// The best results, best first.
     pub(crate) best: Vec<Representative>,
 }
 
-/// The document shown for a cluster, and the number of matching documents. The greatest comes
+/// The document shown for a cluster, and the number of matching documents. The greatest is ranked
 /// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Representative {
     ranked: Ranked,
-    /// Documents of its cluster that match, itself included.
+    /// Matching documents of its cluster, including itself.
     matches: Matches,
     place: Place,
-    /// Where it is in the index.
+    /// Its position in the index.
     segment: SegmentOrdinal,
     local: DocId,
 }
 
-/// Documents of a cluster that match.
+/// Matching documents of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Matches {
     n_documents: u32,
-    /// Those that are exact duplicates of the kept document.
+    /// Number that are exact duplicates of the kept document.
     n_exact: u32,
-    /// Those of other clusters than the kept document.
+    /// Number in other clusters than the kept document.
     n_versions: u32,
 }
 
@@ -138,7 +138,7 @@ impl Matches {
     }
 }
 
-/// A place in the ranking. The greatest comes first.
+/// A position in the ranking. The greatest is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
     /// Greater is better.
@@ -173,9 +173,9 @@ impl Representative {
         DocAddress::new(self.segment, self.local)
     }
 
-    /// How many other documents of the result match: exact duplicates of this one, near duplicates,
-    /// and other versions. For a version that is not the first of its group all others are
-    /// versions.
+    /// The number of other matching documents of the result: exact duplicates of this one, near
+    /// duplicates, and other versions. For a version that is not the first of its group, all others
+    /// are versions.
     pub(crate) fn n_others(&self) -> [u64; 3] {
         if self.place.is_version() {
             return [0, 0, u64::from(self.matches.n_documents) - 1];
@@ -211,23 +211,23 @@ impl PartialOrd for Representative {
     }
 }
 
-/// A number that is ordered as scores are, which are never negative.
+/// A number with the same order as scores, which are never negative.
 #[inline]
 fn ordered(score: Score) -> u64 {
     u64::from(score.max(0.0).to_bits() >> IGNORED_BITS)
 }
 
-/// The smallest score of a number.
+/// The smallest score that maps to a number.
 fn score_of(key: u64) -> Score {
     f32::from_bits((key as u32) << IGNORED_BITS)
 }
 
-/// A number that is ordered as times are.
+/// A number with the same order as times.
 fn ordered_time(time: i64) -> u64 {
     (time as u64) ^ (1 << 63)
 }
 
-/// Finds the best results of a query, and counts all; none if the search is not wanted any more.
+/// Finds the best results of a query, and counts all; none if the search was stopped.
 pub(crate) fn find(
     searcher: &Searcher,
     columns: &Columns,
@@ -276,7 +276,7 @@ pub(crate) fn find(
     }
 }
 
-/// Calls `each` with the live documents that match, block by block; false if it was stopped.
+/// Calls `each` with the matching live documents, block by block; false if the search was stopped.
 pub(crate) fn for_each_block(
     weight: &dyn Weight,
     reader: &SegmentReader,
@@ -305,13 +305,13 @@ pub(crate) fn for_each_block(
             }
         }
         if n < buffer.len() {
-            // A phrase that was stopped has no more matches.
+            // A stopped phrase has no more matches.
             return Ok(go_on());
         }
     }
 }
 
-/// Calls `each` with every live document that matches and its rank; false if it was stopped.
+/// Calls `each` with every matching live document and its rank; false if the search was stopped.
 fn for_each(
     weight: &dyn Weight,
     reader: &SegmentReader,
@@ -342,15 +342,15 @@ fn for_each(
     Ok(go_on())
 }
 
-/// What was collected so far.
+/// The results collected so far.
 struct Harvest {
     n_documents: u64,
     n_singles: u64,
-    /// The best documents that represent themselves, the worst of them on top.
+    /// The best documents that represent only themselves, the worst of them on top.
     singles: BinaryHeap<Reverse<Representative>>,
-    /// The best of each cluster that matches: kept ones before others.
+    /// The best document of each matching cluster; kept documents take precedence.
     members: Vec<Representative>,
-    /// For each cluster one more than its place among those, or 0.
+    /// For each cluster, one more than its index in `members`, or 0.
     slots: Vec<u32>,
 }
 
@@ -408,7 +408,7 @@ impl Harvest {
         }
     }
 
-    /// Counts a document of a cluster, and takes it if it is better than the best so far.
+    /// Counts a document of a cluster, and keeps it if it is better than the best so far.
     #[inline]
     fn add_member(
         &mut self,
@@ -461,12 +461,12 @@ fn n_slots(columns: &Columns, wanted: &Wanted) -> usize {
     }
 }
 
-/// How many documents match, in all and of each cluster.
+/// Number of matching documents, in total and per cluster.
 struct Tally {
     n_documents: u64,
     n_results: u64,
     clusters: Vec<Matches>,
-    /// For each cluster whether its kept document matches.
+    /// For each cluster, whether its kept document matches.
     is_kept_found: Vec<bool>,
 }
 
@@ -498,7 +498,7 @@ impl Tally {
     }
 }
 
-/// The best results so far, where all matches have been counted.
+/// The best results so far, after all matches have been counted.
 struct Top {
     size: usize,
     tally: Tally,
@@ -528,7 +528,7 @@ impl Top {
             }
             n_matches += 1;
             if is_stopped {
-                // No score is greater, so the rest is skipped.
+                // No score is greater, so the remaining documents are skipped.
                 return Score::INFINITY;
             }
             if alive.is_none_or(|alive| alive.is_alive(local)) {
@@ -541,7 +541,7 @@ impl Top {
         Ok(!is_stopped)
     }
 
-    /// Scores up to this are of no interest.
+    /// Documents with scores up to this are skipped.
     fn threshold(&self) -> Score {
         match self.best.last() {
             Some(worst) if self.best.len() == self.size => score_of(worst.ranked.key).next_down(),
@@ -556,7 +556,7 @@ impl Top {
                 return;
             }
             document.matches = self.tally.clusters[cluster];
-            // Another one of its cluster may be there: the better one stays.
+            // If another document of its cluster is there, the better one stays.
             let mut held = self.best.iter();
             if let Some(at) = held.position(|other| other.place.cluster() == Some(cluster)) {
                 if self.best[at] >= document {

@@ -1,8 +1,8 @@
 //! Columns of document properties, opened once and shared.
 //!
-//! The position of a document among its duplicates is needed for every match, so it is kept in
-//! memory: 4 bytes per document, and 4 more if there are versions. Everything else is needed for
-//! displayed documents only, and stays on disk.
+//! The position of a document among its duplicates is needed for every match, so it is held in
+//! memory. That takes 4 bytes per document, and 4 more if there are versions. Everything else is
+//! needed only for displayed documents, and stays on disk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tantivy::{DocAddress, DocId, Searcher, SegmentReader};
 
 use crate::schema::{CLUSTER, DOC, EXACT, GROUP, KEPT, MAIN_LANGUAGE, SITE, TIME};
 
-/// Position of a document in its cluster, or in the group of its versions; those of several
-/// documents are numbered from 0.
+/// Position of a document in its cluster, or in the group of its versions. Clusters and groups of
+/// several documents are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(u32);
 
@@ -26,19 +26,19 @@ impl Place {
         (self.0 as usize >> 3).checked_sub(1)
     }
 
-    /// Whether it represents its cluster: the kept document, or a single one.
+    /// Whether it represents its cluster: the kept document, or a document alone in its cluster.
     #[inline]
     pub(crate) fn is_first(self) -> bool {
         self == Self::ALONE || self.0 & 1 == 1
     }
 
-    /// Whether it is an exact duplicate of the document that stands for all.
+    /// Whether it is an exact duplicate of the representative document.
     #[inline]
     pub(crate) fn is_exact(self) -> bool {
         self.0 & 2 == 2
     }
 
-    /// Whether it is of another cluster than the document that stands for all.
+    /// Whether it is in another cluster than the representative document.
     #[inline]
     pub(crate) fn is_version(self) -> bool {
         self.0 & 4 == 4
@@ -48,11 +48,12 @@ impl Place {
 /// The columns of all segments of an index.
 pub(crate) struct Columns {
     pub(crate) segments: Vec<Segment>,
-    /// Clusters of several documents.
+    /// Number of clusters of several documents.
     pub(crate) n_clusters: usize,
-    /// Groups of several documents; none if no document has versions, and groups are clusters.
+    /// Number of groups of several documents; none if no document has versions, and groups are
+    /// clusters.
     pub(crate) n_groups: Option<usize>,
-    /// Whether the documents are of at least two sites.
+    /// Whether the documents are from at least two sites.
     pub(crate) has_sites: bool,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Columns {
 pub(crate) struct Segment {
     /// Position of each document in its cluster.
     pub(crate) places: Vec<Place>,
-    /// Where each document stands among its versions; empty if none has any.
+    /// Position of each document among its versions; empty if no document has any.
     pub(crate) group_places: Vec<Place>,
     /// The ordinals of its documents.
     pub(crate) docs: Arc<dyn ColumnValues<u64>>,
@@ -108,7 +109,7 @@ impl Columns {
     }
 }
 
-/// Numbers the ordinals that several documents go by.
+/// Numbers the ordinals that several documents share.
 fn numbers(
     readers: &[SegmentReader],
     segments: &[Segment],
@@ -162,7 +163,7 @@ impl Segment {
         })
     }
 
-    /// Where a document stands among those that go by one ordinal.
+    /// Position of a document among those that share an ordinal.
     fn place(
         &self,
         local: DocId,

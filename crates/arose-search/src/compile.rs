@@ -1,7 +1,7 @@
 //! Compiles queries for the index library.
 //!
-//! What matches is decided by the words of title and text together ([`Part::Text`]); a word that is
-//! also in the title adds what it is worth there, so that a page about roses comes before one that
+//! The words of title and text together decide which documents match ([`Part::Text`]). A word that
+//! is also in the title adds its title score, so that a page about roses comes before one that only
 //! mentions them.
 
 use std::ops::Bound;
@@ -18,18 +18,18 @@ use crate::phrase::Phrase;
 use crate::query::{Part, Query};
 use crate::schema::Fields;
 
-/// A query as the index library takes it.
+/// A query in the form of the index library.
 pub(crate) struct Compiled {
     /// Matches the query, ranked by BM25.
     pub(crate) scored: Box<dyn Clause>,
-    /// For one word or a choice of words: matches the same, without scores.
+    /// For one word or any of several words: matches the same documents, without scores.
     pub(crate) choice: Option<Box<dyn Clause>>,
 }
 
 /// Compiles queries.
 pub(crate) struct Compiler<'a> {
     pub(crate) fields: &'a Fields,
-    /// Says whether a search for the query is still wanted.
+    /// Returns whether to continue a search for the query.
     pub(crate) go_on: &'a GoOn,
 }
 
@@ -44,8 +44,8 @@ impl Compiler<'_> {
             .map(|(_, words)| (Occur::Should, self.in_field(fields.title_words, words)));
         let mut titles: Clauses = titles.collect();
         if let Some(words) = choice(query) {
-            // What is in the title is in the body as well, so the titles match nothing more, and a
-            // flat choice of words can be searched for the best alone.
+            // Every word of the title is also in the body, so titles add no matches. A flat choice
+            // of words can be searched for only the best documents.
             let in_body = |record| words.iter().map(move |word| one(fields.body, word, record));
             titles.extend(should(in_body(IndexRecordOption::WithFreqs)));
             let choice = should(in_body(IndexRecordOption::Basic)).collect();
@@ -68,7 +68,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What matches.
+    /// A clause for the documents that match.
     pub(crate) fn matching(&self, query: &Query) -> Box<dyn Clause> {
         let fields = self.fields;
         match query {
@@ -95,7 +95,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What all of these find; negations need something to take from.
+    /// A clause that matches all of the parts; negations need a set to exclude from.
     fn all(&self, parts: &[Query]) -> Box<dyn Clause> {
         let mut clauses: Clauses = Vec::new();
         for part in parts {
@@ -127,7 +127,7 @@ impl Compiler<'_> {
 
 type Clauses = Vec<(Occur, Box<dyn Clause>)>;
 
-/// The words of a query for any of several words of the text.
+/// The words of a query that matches any of several words of the text.
 fn choice(query: &Query) -> Option<Vec<&str>> {
     let parts = match query {
         Query::Any(parts) if !parts.is_empty() => &parts[..],
@@ -146,7 +146,7 @@ fn should(
     clauses.map(|clause| (Occur::Should, Box::new(clause) as Box<dyn Clause>))
 }
 
-/// The part of `query` with a number in a field.
+/// Restricts `query` to documents with a number in a field.
 pub(crate) fn within(query: Compiled, field: Field, number: u64) -> Compiled {
     let term = Term::from_field_u64(field, number);
     let members = TermQuery::new(term, IndexRecordOption::Basic);
@@ -163,7 +163,7 @@ pub(crate) fn within(query: Compiled, field: Field, number: u64) -> Compiled {
 /// The words of a field that start with `prefix`, as a range of terms.
 pub(crate) fn prefix_range(field: Field, prefix: &str) -> (Bound<Term>, Bound<Term>) {
     let mut end = prefix.as_bytes().to_vec();
-    // No byte of UTF-8 is 255, so the last one can be raised.
+    // No byte of UTF-8 is 255, so the last byte can be incremented.
     if let Some(last) = end.last_mut() {
         *last += 1;
     }
@@ -185,7 +185,7 @@ pub(crate) fn start_of(year: i32) -> i64 {
 
 /// The year of a time in seconds since 1970, UTC.
 pub(crate) fn year_of(time: i64) -> i32 {
-    // A year has 365.2425 days in the mean; the guess is off by one at most.
+    // A year has 365.2425 days on average; the guess is off by at most one.
     let guess = (1970 + time.div_euclid(31_556_952)).clamp(-9999, 9999) as i32;
     if start_of(guess) > time {
         guess - 1
@@ -213,7 +213,7 @@ fn exactly(field: Field, value: &str) -> Box<dyn Clause> {
     unscored(Box::new(TermQuery::new(term, IndexRecordOption::Basic)))
 }
 
-/// A condition that is worth nothing by itself.
+/// A condition that does not affect the score.
 fn unscored(query: Box<dyn Clause>) -> Box<dyn Clause> {
     Box::new(ConstScoreQuery::new(query, 0.0))
 }

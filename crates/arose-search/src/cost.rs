@@ -1,7 +1,7 @@
 //! Cost of a query before it runs: the bytes of the posting lists that it reads.
 //!
-//! All words that begin in one way are read before the first match is known, and nobody is asked
-//! meanwhile whether to go on. So their lists are counted by themselves.
+//! A prefix query reads the lists of all words with the prefix before its first match, and cannot
+//! be stopped meanwhile. Therefore these lists are counted separately.
 
 use std::iter::Sum;
 use std::ops::Bound;
@@ -13,12 +13,12 @@ use crate::compile::{field, prefix_range};
 use crate::query::{Part, Query};
 use crate::schema::Fields;
 
-/// What a query costs.
+/// The cost of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
-    /// Bytes of the index that it reads, about.
+    /// Approximate number of index bytes that it reads.
     pub bytes: u64,
-    /// Those that are read in steps which cannot be stopped.
+    /// Bytes that are read in steps that cannot be stopped.
     pub at_once: u64,
 }
 
@@ -38,7 +38,7 @@ impl From<u64> for Cost {
     }
 }
 
-/// What a query costs.
+/// The cost of a query.
 pub(crate) fn of(query: &Query, fields: &Fields, searcher: &Searcher) -> tantivy::Result<Cost> {
     Ok(match query {
         Query::Words(part, words) => {
@@ -57,7 +57,7 @@ pub(crate) fn of(query: &Query, fields: &Fields, searcher: &Searcher) -> tantivy
         Query::Language(name) => {
             of_words(fields.language, std::slice::from_ref(name), searcher)?.into()
         }
-        // Looks at every document.
+        // Reads every document.
         Query::Year(_) => searcher.num_docs().into(),
         Query::Not(inner) => {
             let all = [searcher.num_docs().into(), of(inner, fields, searcher)?];

@@ -1,9 +1,10 @@
-//! The files of an index, readable by everyone who can read the directory, even if it is read-only.
+//! The files of an index: everyone who can read the directory can read them, even if it is
+//! read-only.
 //!
-//! The index library makes a lock file before it reads, which fails where nothing may be written.
-//! There the lock is omitted: it keeps files from being removed while they are opened, and nobody
-//! who may not write removes any. Some of its files it makes for their owner alone; here they have
-//! the same permissions as any other new file.
+//! The index library creates a lock file before it reads, which fails in a read-only directory.
+//! There the lock is omitted. It keeps files from being removed while they are being opened, and a
+//! process that cannot write cannot remove files. The library creates some of its files for their
+//! owner only. Here they get the same permissions as any other new file.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -17,7 +18,7 @@ use tantivy::directory::{
 };
 use tantivy::{Index, IndexBuilder};
 
-/// Whether this is how a system says that nothing may be written.
+/// Whether an error means that the directory cannot be written to.
 pub(crate) fn is_read_only(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     matches!(kind, PermissionDenied | ReadOnlyFilesystem)
@@ -28,7 +29,7 @@ pub(crate) fn open_read_only(path: &Path) -> tantivy::Result<Index> {
     Index::open(Files::new(path, Locks::IfAllowed)?)
 }
 
-/// Opens an index, or makes one, for writing.
+/// Opens an index for writing, or creates one.
 pub(crate) fn open_or_create(path: &Path, builder: IndexBuilder) -> tantivy::Result<Index> {
     builder.open_or_create(Files::new(path, Locks::Always)?)
 }
@@ -41,7 +42,7 @@ struct Files {
     locks: Locks,
 }
 
-/// Whether there must be locks.
+/// Whether locks are required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Locks {
     Always,
@@ -80,7 +81,7 @@ impl Directory for Files {
     }
 
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
-        // A name of its own for each writer, of this process and of others.
+        // Each writer, in this process or another, has its own file name.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (process, n) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let temporary = format!("{}.{process}-{n}.new", path.display());

@@ -48,7 +48,7 @@ pub enum Error {
     Damaged {
         /// The index.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         detail: String,
     },
     /// Another process is writing the index.
@@ -60,15 +60,15 @@ pub enum Error {
     /// Results too far down the list.
     #[error("only the first {max} results are listed; narrow the query")]
     TooFar {
-        /// How many are given.
+        /// Number of results that are returned.
         max: usize,
     },
-    /// A text whose quotations are looked for is too long.
+    /// The text to find quotations of is too long.
     #[error("the text has {n_tokens} tokens; the maximum is {max}; split the text")]
     TooLong {
-        /// Its tokens.
+        /// Its number of tokens.
         n_tokens: usize,
-        /// How many it may have.
+        /// The maximum number of tokens.
         max: usize,
     },
     /// The results of a run cannot be read.
@@ -80,9 +80,9 @@ pub enum Error {
     /// Reading or writing a file failed.
     #[error("cannot {action} `{}`", path.display())]
     Io {
-        /// What was being done.
+        /// The failed action.
         action: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -102,7 +102,7 @@ impl Error {
         }
     }
 
-    /// What the index library says, about the index at `path`.
+    /// Converts an error of the index library about the index at `path`.
     pub(crate) fn index(path: &Path) -> impl Fn(TantivyError) -> Self {
         move |error| match error {
             TantivyError::LockFailure(..) => Self::Busy {

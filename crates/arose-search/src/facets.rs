@@ -1,8 +1,8 @@
 //! Counts of matches by site, language and year.
 //!
-//! One more pass over the matches, without scores. Sites and languages are counted by their number
-//! in a segment, so that names are looked up only for those that occur. Memory: 8 bytes for every
-//! site and language of a segment.
+//! This takes one more pass over the matches, without scores. Sites and languages are counted by
+//! their number in a segment, so that names are looked up only for those that occur. Memory: 8
+//! bytes per site and language of a segment.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::collapse::{GoOn, for_each_block};
 use crate::columns::Columns;
 use crate::compile::year_of;
 
-/// Values listed of each kind.
+/// Number of values listed per kind.
 const MAX_VALUES: usize = 10;
 
 /// Counts of matching documents by site, language and year, the most frequent first.
@@ -28,7 +28,7 @@ pub struct Facets {
     pub years: Vec<(i32, u64)>,
 }
 
-/// Counts the documents that a query matches; none if that is not wanted any more.
+/// Counts the documents that match a query; none if the search was stopped.
 pub(crate) fn count(
     searcher: &Searcher,
     columns: &Columns,

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::results::Indexed;
 
-/// How deep archives are looked for.
+/// Maximum depth at which archives are searched for.
 const MAX_DEPTH: usize = 8;
 
-/// Where in the directory the index is; another layout gets another name.
+/// The subdirectory of the index; another layout gets another name.
 const INDEX: &str = "search-4";
 
-/// The file by which a crawl is known, and the directory of its archives.
+/// The file that identifies a crawl, and the directory of its archives.
 const CRAWL: (&str, &str) = ("journal", "archive");
 
 /// A directory that can be searched.
@@ -28,9 +28,9 @@ pub struct Folder {
     pub path: PathBuf,
     /// Its content.
     pub kind: Kind,
-    /// The same directory by a name that does not depend on where the process runs.
+    /// The absolute path of the same directory.
     pub(crate) base: PathBuf,
-    /// Where its index is, if not in the directory itself.
+    /// The directory of its index, if it is not in the directory itself.
     index: Option<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ pub struct Folder {
 pub enum Kind {
     /// The output of `arose dedup`.
     Run(Box<Summary>),
-    /// Web archives, such as a crawl writes; in the order of their names.
+    /// Web archives, for example of a crawl, in the order of their names.
     Archives(Vec<PathBuf>),
 }
 
@@ -74,7 +74,7 @@ impl Folder {
         }
     }
 
-    /// The same directory with its index in `index`, for a directory that cannot be written to.
+    /// The same directory with its index in `index`, for directories that cannot be written to.
     #[must_use]
     pub fn with_index(mut self, index: PathBuf) -> Self {
         self.index = Some(index);
@@ -92,7 +92,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where the index of this directory is.
+    /// The directory of the index.
     #[must_use]
     pub fn index_path(&self) -> PathBuf {
         let inside = || self.path.join(INDEX);
@@ -106,7 +106,8 @@ impl Folder {
         self.path.join("documents.parquet")
     }
 
-    /// How the documents are read for searching: pages without navigation and URLs of links.
+    /// How documents are read for searching: pages without navigation and without the URLs of
+    /// links.
     pub(crate) fn reading(&self) -> Config {
         let mut config = match &self.kind {
             Kind::Run(summary) => summary.reading(),
@@ -122,7 +123,7 @@ impl Folder {
         config
     }
 
-    /// The files that the index is made from, as they are now.
+    /// The current state of the files that the index is made from.
     ///
     /// # Errors
     ///
@@ -140,7 +141,7 @@ impl Folder {
         Ok(State(files.iter().map(|file| Stamp::of(file)).collect()))
     }
 
-    /// Whether a document was read from an archive, which has its page.
+    /// Whether a document was read from an archive, which contains its page.
     #[must_use]
     pub fn is_archived(&self, document: &Indexed) -> bool {
         document.position.is_some() && is_archive(Path::new(&document.source))
@@ -150,7 +151,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// If there is no such file.
+    /// If the file does not exist.
     pub fn stored(&self, document: &Indexed) -> Result<Option<Stored>, Error> {
         let file = match &self.kind {
             Kind::Run(_) => self.source(&document.source),
@@ -162,7 +163,7 @@ impl Folder {
         }
     }
 
-    /// The file that the table of a run calls `source`.
+    /// The path of the file that the table of a run calls `source`.
     pub(crate) fn source(&self, source: &str) -> PathBuf {
         match &self.kind {
             Kind::Run(summary) => summary.source(&self.path, source),
@@ -182,13 +183,12 @@ impl Folder {
     }
 }
 
-/// The files that an index is made from, as they were at some time.
+/// The state of the files that an index is made from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct State(pub(crate) Vec<Stamp>);
 
 impl State {
-    /// Whether the files of the directory are still as they were, as far as size, time and
-    /// permission tell.
+    /// Whether the files of the directory are unchanged, as far as size, time and permissions show.
     #[must_use]
     pub fn is_current(&self, folder: &Folder) -> bool {
         let is_complete = match &folder.kind {
@@ -200,15 +200,15 @@ impl State {
     }
 }
 
-/// A file as it was at some time.
+/// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     path: PathBuf,
-    /// None if it is not there.
+    /// None if the file does not exist.
     n_bytes: Option<u64>,
     /// Nanoseconds since 1970.
     changed: Option<u64>,
-    /// Whether it can be opened, which changes without a trace in the time.
+    /// Whether the file can be opened; a change of this does not change the time.
     is_readable: bool,
 }
 
@@ -233,8 +233,8 @@ impl Stamp {
     }
 }
 
-/// Where the archives of a directory are. Of a crawl only its archive is searched: beside it there
-/// are its robots.txt files, and there may be the output of a run.
+/// The directory of the archives. For a crawl, only its archive is searched, because its robots.txt
+/// files are next to it, and possibly the output of a run.
 fn archive_root(base: &Path) -> PathBuf {
     let (journal, archive) = CRAWL;
     match base.join(journal).is_file() && base.join(archive).is_dir() {
@@ -253,7 +253,7 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
             let path = entry
                 .map_err(Error::io("read the directory", &folder))?
                 .path();
-            // Links are not followed: only the directory itself is searched.
+            // Symbolic links are not followed: only the directory itself is searched.
             let kind = fs::symlink_metadata(&path).map(|metadata| metadata.file_type());
             match kind {
                 Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => folders.push((path, depth + 1)),

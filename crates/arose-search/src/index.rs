@@ -26,7 +26,7 @@ use crate::schema::Fields;
 use crate::snippet::Patterns;
 use crate::update::{Payload, open};
 
-/// An index that many threads can search at once, as it was when it was opened.
+/// A snapshot of an index that many threads can search at once.
 pub struct Index {
     path: PathBuf,
     fields: Fields,
@@ -34,7 +34,7 @@ pub struct Index {
     state: State,
 }
 
-/// What is searched.
+/// The searchable state of an index.
 pub(crate) struct View {
     pub(crate) searcher: Searcher,
     pub(crate) columns: Columns,
@@ -47,7 +47,7 @@ impl View {
         Ok(Self { searcher, columns })
     }
 
-    /// The results of a query and which of them are returned; none if it was stopped.
+    /// The results of a query and the ranks to return; none if the search was stopped.
     fn page(
         &self,
         query: &Query,
@@ -61,7 +61,8 @@ impl View {
             false => usize::MAX,
         };
         let end = request.offset + request.limit;
-        // Where a site is omitted, others follow: more is needed, and seldom all.
+        // If results of a site are omitted, others follow. More results are then needed, but seldom
+        // all.
         let sizes = match limits {
             true => vec![end.saturating_mul(5).min(MAX_RESULTS), MAX_RESULTS],
             false => vec![end],
@@ -110,7 +111,7 @@ impl View {
             }
             match per_site.take(site, ranks.len()) {
                 None => ranks.push((rank, false)),
-                // The last displayed result of the site shows that there are more.
+                // The last displayed result of the site indicates that there are more.
                 Some(last) => ranks[last].1 = true,
             }
         }
@@ -123,18 +124,18 @@ impl View {
     }
 }
 
-/// Which results are returned: ranks, each with whether others of its site were omitted.
+/// The results to return: ranks, each with whether others of its site were omitted.
 struct Shown {
     ranks: Vec<(usize, bool)>,
     next: Option<usize>,
 }
 
 impl Index {
-    /// Opens the index of a directory, as the last [`update`](crate::update()) left it.
+    /// Opens the index of a directory in the state that the last [`update`](crate::update()) left.
     ///
     /// # Errors
     ///
-    /// If there is none, or if it is damaged.
+    /// If there is no index, or if it is damaged.
     pub fn open(folder: &Folder) -> Result<Self, Error> {
         let path = folder.index_path();
         if !path.join("meta.json").exists() {
@@ -177,19 +178,19 @@ impl Index {
         }
     }
 
-    /// The files that it was made from, as they were then.
+    /// The files that it was made from, in their state at that time.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Whether documents have versions that are kept beside them.
+    /// Whether the index contains versions, which are kept documents with the same content.
     #[must_use]
     pub fn has_versions(&self) -> bool {
         self.view.columns.n_groups.is_some()
     }
 
-    /// How many documents there are.
+    /// Number of documents.
     #[must_use]
     pub fn n_documents(&self) -> u64 {
         self.view.searcher.num_docs()
@@ -206,8 +207,8 @@ impl Index {
         found.ok_or(Error::Stopped)
     }
 
-    /// Runs a query as long as `go_on` says so, which is asked every few matches, inside phrases,
-    /// and between results; none if it was stopped.
+    /// Runs a query as long as `go_on` returns true. It is called every few matches, inside
+    /// phrases, and between results. Returns none if the search was stopped.
     ///
     /// # Errors
     ///
@@ -268,8 +269,8 @@ impl Index {
         Compiler { fields, go_on }
     }
 
-    /// Counts the documents that match by site, language and year, as long as `go_on` says so; none
-    /// if it was stopped.
+    /// Counts the matching documents by site, language and year, as long as `go_on` returns true;
+    /// none if the search was stopped.
     ///
     /// # Errors
     ///
@@ -289,7 +290,7 @@ impl Index {
         self.with_view(|view| facets::count(&view.searcher, &view.columns, &*clause, go_on))
     }
 
-    /// What a query costs before it is run, from the sizes of the lists that it reads.
+    /// The cost of a query before it runs, from the sizes of the lists that it reads.
     ///
     /// # Errors
     ///
@@ -298,8 +299,8 @@ impl Index {
         self.with_view(|view| cost::of(query, &self.fields, &view.searcher))
     }
 
-    /// The best documents for a query without what is needed to show them: how many results there
-    /// are, and ordinals with URLs, or IDs where there is no URL.
+    /// The best documents for a query without the data to show them. Returns the number of results,
+    /// and ordinals with URLs, or with IDs if there is no URL.
     ///
     /// # Errors
     ///
@@ -334,8 +335,8 @@ impl Index {
         })
     }
 
-    /// The words of all documents with the number of documents that contain each, in the order of
-    /// the alphabet; `wanted` says which.
+    /// The words of all documents with the number of documents that contain each, in alphabetical
+    /// order; `wanted` selects words.
     ///
     /// # Errors
     ///
@@ -359,7 +360,7 @@ impl Index {
         })
     }
 
-    /// The text of a document; none if there is no such document, or it has none.
+    /// The text of a document; none if there is no such document, or it has no text.
     ///
     /// # Errors
     ///
@@ -393,7 +394,7 @@ impl Index {
             }
             None => None,
         };
-        // What an exact duplicate does not have itself is stored with its original.
+        // Fields that an exact duplicate lacks are stored with its original.
         let of_original = match original {
             Some(original) => Some(view.searcher.doc::<TantivyDocument>(original)?),
             None => None,
@@ -456,7 +457,7 @@ impl Index {
     }
 }
 
-/// Where the document of an ordinal is in an index.
+/// The address of the document with this ordinal in an index.
 pub(crate) fn address_of(
     doc: u64,
     searcher: &Searcher,
@@ -473,7 +474,7 @@ fn text_of(stored: &TantivyDocument, field: Field) -> Option<&str> {
     stored.get_first(field)?.as_str()
 }
 
-/// The library checks little of what it reads, and panics on some damage.
+/// Turns a panic into an error. The library checks little of its input, and panics on some damage.
 fn unless_damaged<T>(path: &Path, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(Error::Damaged {

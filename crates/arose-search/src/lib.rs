@@ -1,10 +1,10 @@
 //! Full-text search over documents, with near duplicates collapsed into one result.
 //!
 //! A [`Folder`] is the output of `arose dedup`, or a directory of web archives. [`update()`] builds
-//! or updates its index; [`Index::search`] runs a [`Query`]: exact counts, and the best [`Hit`]s,
-//! each of which stands for all documents of its cluster that match. A cluster is a kept document
-//! and the documents dropped for it, or a page of a crawl and the pages that the crawler knows as
-//! its duplicates.
+//! or updates its index. [`Index::search`] runs a [`Query`] and returns exact counts and the best
+//! [`Hit`]s. Each hit stands for all matching documents of its cluster. A cluster is a kept
+//! document and the documents dropped for it, or a page of a crawl and the pages that the crawler
+//! recorded as its duplicates.
 //!
 //! ```no_run
 //! use arose_search::{Config, Folder, Index, Progress, Query, Request, update};
@@ -24,9 +24,9 @@
 //!
 //! [`Index::quotations_while`] finds the documents that share passages with a text.
 //!
-//! The index itself is tantivy's: an inverted index with positions in immutable segments, BM25, and
-//! columns for what is collected by. What is here is the rest: which documents, in which words
-//! (those of [`arose::token`]), the query language ([`Query`]), and what counts as one result
+//! The index itself is that of tantivy: an inverted index with positions in immutable segments,
+//! BM25, and columns. This crate adds the selection of documents, their words (those of
+//! [`arose::token`]), the query language ([`Query`]), and the definition of one result
 //! ([`Collapse`]).
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,12 @@
 //! Pages of web archives: the documents among them, and their duplicates.
 //!
-//! A crawl stores a page that is the same as an earlier one without its body, and says so in a
-//! *revisit* record. Such a page is a document like any other: it is found by its words and its
-//! URL, and counted. Its text is read again where the original has it, and is stored in the index
-//! once, with the original. A page that was visited again and had not changed is no other document.
+//! A crawl stores a page that equals an earlier one without its body, in a *revisit* record. Such a
+//! page is a document like any other: it is found by its words and its URL, and counted. Its text
+//! is read from the record of the original, and is stored in the index once, with the original. A
+//! page that was visited again without a change is not another document.
 //!
-//! *Cost.* 80 bytes of memory per page. The text of an exact duplicate is one more record to read.
+//! *Cost.* 80 bytes of memory per page. The text of an exact duplicate takes one more record to
+//! read.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -32,24 +33,24 @@ pub(crate) struct Page {
     pub(crate) text: PageText,
 }
 
-/// Where the text of a page is.
+/// The location of the text of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageText {
     /// In its own record.
     Own,
-    /// In that of its original.
+    /// In the record of its original.
     Original(Stored),
-    /// In none that is there.
+    /// In no available record.
     Unknown,
 }
 
-/// A page that has its text.
+/// A page with a text of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) doc: u64,
     cluster: u64,
     row: u64,
-    /// The number of its file and its place there; none if it was in the index before, which knows.
+    /// The number of its file and its position there; none if the index already has both.
     place: Option<(u32, Position)>,
 }
 
@@ -57,15 +58,15 @@ pub(crate) struct Stored {
 pub(crate) struct Pages<'a> {
     folder: &'a Folder,
     state: &'a State,
-    /// The pages that have their text, by key.
+    /// The pages with a text of their own, by key.
     stored: HashMap<u64, Stored>,
-    /// The keys of the others.
+    /// The keys of the other pages.
     revisits: HashSet<u64>,
     n_pages: u64,
 }
 
 impl<'a> Pages<'a> {
-    /// The pages that are in the index and need not be read again.
+    /// Starts with the pages that are in the index and need not be read again.
     pub(crate) fn new(folder: &'a Folder, state: &'a State, known: &[Held]) -> Self {
         let stored = known.iter().map(|held| {
             let stored = Stored {
@@ -85,7 +86,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// The next page, which is in file `number`; none if it is not a new document.
+    /// Adds the next page, which is in file `number`; none if it is not a new document.
     pub(crate) fn take(&mut self, number: usize, document: &Document) -> Option<Page> {
         let named = document.duplicate_of.as_deref();
         let original = named.and_then(|named| {
@@ -156,13 +157,13 @@ impl<'a> Pages<'a> {
             key,
             doc,
             cluster,
-            // The same as a page that is itself a near duplicate of the kept one is one, too.
+            // A page that equals a near duplicate of the kept page is itself a near duplicate.
             is_exact: is_same && original.is_some_and(|original| original.doc == cluster),
             text,
         }
     }
 
-    /// Reads a page that others duplicate; none if its record no longer exists.
+    /// Reads a page that others duplicate; none if its record does not exist any more.
     pub(crate) fn read(
         &self,
         stored: Stored,
@@ -183,7 +184,7 @@ impl<'a> Pages<'a> {
         Ok(found.pop().flatten())
     }
 
-    /// Where the index says that the record of a page is.
+    /// The position of the record of a page, as stored in the index.
     fn place_of(
         &self,
         doc: u64,

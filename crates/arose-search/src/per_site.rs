@@ -1,11 +1,11 @@
-//! A limit on the results per site among those shown together.
+//! Limits the number of results per site among those shown together.
 
 use std::collections::HashMap;
 
 /// Counts results by site.
 pub(crate) struct PerSite {
     max: usize,
-    /// For each site how many results were taken, and which was the last.
+    /// For each site, the number of results taken, and the number of the last one.
     sites: HashMap<String, (usize, usize)>,
 }
 
@@ -19,8 +19,8 @@ impl PerSite {
         self.max != usize::MAX
     }
 
-    /// Takes result `number` of a site; if the site has enough, the number of its last one instead.
-    /// Documents without a site do not form a site.
+    /// Takes result `number` of a site. If the site has enough results, returns the number of its
+    /// last one instead. Documents without a site do not count as a site.
     pub(crate) fn take(&mut self, site: Option<String>, number: usize) -> Option<usize> {
         let (n, last) = self.sites.entry(site?).or_default();
         if *n == self.max {

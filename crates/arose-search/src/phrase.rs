@@ -1,19 +1,19 @@
 //! Phrase search that can be stopped.
 //!
-//! *Question.* A phrase of 250 frequent words is looked for in long documents. How can the search
-//! be stopped, as when its client is gone?
+//! *Question.* A query searches for a phrase of 250 frequent words in long documents. How can it be
+//! stopped, for example when its client is gone?
 //!
-//! *Idea.* The phrase query of the index library looks for the next match in one step, however many
-//! documents that takes and however long they are. This one does the same and asks whether to go on
-//! before every document that has all words, before every word of the phrase in it, and after
-//! [`SEEKS_PER_LOOK`] steps in the lists of documents. A document that has all words holds the
-//! phrase where the positions of the words, each less its place in the phrase, have a number in
-//! common.
+//! *Idea.* The phrase query of the index library searches for the next match in one step, however
+//! many documents that takes and however long they are. This one does the same, and checks whether
+//! to continue. It checks before every document that has all words, before every word of the phrase
+//! in it, and after [`SEEKS_PER_LOOK`] steps in the lists of documents. A document that has all
+//! words contains the phrase if the positions of the words, each minus its place in the phrase,
+//! have a number in common.
 //!
-//! *Cost.* The positions of a document are read once for each distinct word, and compared once for
-//! each place of the phrase. What cannot be stopped is reading the positions of one word in one
-//! document, and one comparison of two lists of them. Memory: 4 bytes for each occurrence of a word
-//! of the phrase in one document.
+//! *Cost.* The positions of a document are read once per distinct word, and compared once per place
+//! of the phrase. Two steps cannot be stopped: reading the positions of one word in one document,
+//! and comparing two lists of positions. Memory: 4 bytes per occurrence of a word of the phrase in
+//! one document.
 
 use std::fmt;
 
@@ -25,11 +25,10 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 
 use crate::collapse::GoOn;
 
-/// Steps in lists of documents between two looks at whether to go on.
+/// Number of steps in lists of documents between two checks whether to continue.
 const SEEKS_PER_LOOK: u32 = 1024;
 
-/// Finds documents that have these words of one field, of which there are at least two, one after
-/// the other.
+/// Finds documents in which these words of one field, at least two, follow one another.
 #[derive(Clone)]
 pub(crate) struct Phrase {
     pub(crate) terms: Vec<Term>,
@@ -91,14 +90,14 @@ impl Weight for PhraseWeight {
 
 /// The words of a phrase in a segment.
 struct Words {
-    /// The distinct words, those of the fewest documents first.
+    /// The distinct words, those in the fewest documents first.
     lists: Vec<List>,
-    /// Each place of the phrase with the number of its word, in the order of the words.
+    /// Each place of the phrase with the number of its word, in word order.
     places: Vec<(u32, usize)>,
     n_seeks: u32,
 }
 
-/// Where a word occurs.
+/// The occurrences of a word.
 struct List {
     postings: SegmentPostings,
     /// In the document `read`.
@@ -107,7 +106,7 @@ struct List {
 }
 
 impl Words {
-    /// None if a word is in no document.
+    /// None if some word occurs in no document.
     fn open(terms: &[Term], reader: &SegmentReader) -> tantivy::Result<Option<Self>> {
         let mut distinct: Vec<&Term> = terms.iter().collect();
         distinct.sort_unstable();
@@ -133,7 +132,7 @@ impl Words {
         }))
     }
 
-    /// The first document from `target` on that has all words; none if the search was stopped.
+    /// The first document at or after `target` that has all words; none if the search was stopped.
     fn next_document(&mut self, target: DocId, go_on: &GoOn) -> Option<DocId> {
         let mut candidate = target;
         loop {
@@ -198,7 +197,7 @@ impl List {
     }
 }
 
-/// Keeps the starts of a phrase after which `place` is one of the positions; both ascend.
+/// Keeps the starts for which `start + place` is one of the positions; both ascend.
 fn keep_common(starts: &mut Vec<u32>, positions: &[u32], place: u32) {
     let mut positions = positions.iter().peekable();
     starts.retain(|start| {
@@ -210,7 +209,7 @@ fn keep_common(starts: &mut Vec<u32>, positions: &[u32], place: u32) {
 
 struct PhraseScorer {
     words: Words,
-    /// Where the phrase starts in the document.
+    /// The positions at which the phrase starts in the document.
     starts: Vec<u32>,
     doc: DocId,
     similarity: Option<Bm25Weight>,
@@ -219,7 +218,7 @@ struct PhraseScorer {
 }
 
 impl PhraseScorer {
-    /// The first document from `target` on that has the phrase; none if the search was stopped.
+    /// The first document at or after `target` that has the phrase; none if the search was stopped.
     fn find(&mut self, mut target: DocId) -> Option<DocId> {
         loop {
             let doc = self.words.next_document(target, &self.go_on)?;
@@ -243,7 +242,7 @@ impl DocSet for PhraseScorer {
         }
     }
 
-    /// A search that was stopped ends here; the collector sees that it was stopped.
+    /// A stopped search ends here; the collector notices that it was stopped.
     fn seek(&mut self, target: DocId) -> DocId {
         self.doc = match target {
             TERMINATED => TERMINATED,
@@ -261,7 +260,7 @@ impl DocSet for PhraseScorer {
     }
 
     fn cost(&self) -> u64 {
-        // Positions cost more than documents.
+        // Positions take more time to read than documents.
         u64::from(self.size_hint()) * 10 * self.words.places.len() as u64
     }
 }

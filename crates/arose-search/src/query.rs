@@ -3,23 +3,22 @@
 //! | query | finds documents |
 //! |---|---|
 //! | `red rose` | with both words |
-//! | `red OR rose` | with one of them |
-//! | `rose -thorn`, `rose NOT thorn` | with the one and without the other |
-//! | `"red rose"` | with the words one after the other |
+//! | `red OR rose` | with at least one of them |
+//! | `rose -thorn`, `rose NOT thorn` | with the first and without the second |
+//! | `"red rose"` | with the words in this order, next to each other |
 //! | `(red OR white) rose` | as grouped by the parentheses |
-//! | `ros*` | with a word that starts like this; it does not affect the ranking |
-//! | `site:example.org` | of a host, or of a domain and all below it; a URL stands for its host |
+//! | `ros*` | with a word that starts with `ros`; this does not affect the ranking |
+//! | `site:example.org` | on a host, or on a domain and all below it; a URL stands for its host |
 //! | `lang:en`, `lang:en-GB` | in a language, as the document states it |
 //! | `year:2024` | fetched in this year, UTC |
 //! | `title:rose`, `title:"red rose"` | with the words in the title |
 //! | `url:roses` | with the word in the URL |
-//! | `*` | all |
+//! | `*` | all documents |
 //!
-//! Words are those of [`arose::token`]: case and punctuation do not count, and a word like
-//! `foo-bar` is the phrase of its parts. `AND` may be written between words and binds more tightly
-//! than `OR`. A field that does not exist is an error; in quotes, `"note:this"` is two words. A
-//! query has a size, and parentheses a depth, so that none is too much
-//! work.
+//! Words are those of [`arose::token`]: case and punctuation are ignored, and a word like `foo-bar`
+//! is the phrase of its parts. `AND` may be written between words and binds more tightly than `OR`.
+//! An unknown field is an error; in quotes, `"note:this"` is two words. The size of a query and the
+//! depth of its parentheses are limited, so that no query takes too much work.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -30,21 +29,21 @@ use arose_dedup::results::documents::host_of;
 use crate::rows::normalized_language;
 use crate::words::words;
 
-/// The longest query, in bytes.
+/// Maximum length of a query, in bytes.
 const MAX_BYTES: usize = 4096;
 
-/// The most words in a query.
+/// Maximum number of words in a query.
 const MAX_WORDS: usize = 256;
 
-/// How deep parentheses and negations may be nested.
+/// Maximum nesting of parentheses and negations.
 const MAX_DEPTH: usize = 32;
 
-/// What is looked for.
+/// A parsed query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
-    /// These words one after the other in a part of the document; a single one is a word.
+    /// These words, next to each other, in a part of the document; a single one is a word.
     Words(Part, Vec<String>),
-    /// A word that starts like this in a part of the document.
+    /// A word with this prefix in a part of the document.
     Prefix(Part, String),
     /// Of this host, or of this domain.
     Site(String),
@@ -54,9 +53,9 @@ pub enum Query {
     Year(i32),
     /// All of these must match; an empty list matches everything.
     All(Vec<Query>),
-    /// One of these must match; an empty list matches nothing.
+    /// At least one of these must match; an empty list matches nothing.
     Any(Vec<Query>),
-    /// What this does not find.
+    /// Documents that this does not match.
     Not(Box<Query>),
 }
 
@@ -72,7 +71,8 @@ pub enum Part {
 }
 
 impl Query {
-    /// Documents in which the words of `text` follow each other; nothing if it has none.
+    /// Matches documents in which the words of `text` follow each other; matches nothing if it has
+    /// no words.
     ///
     /// ```
     /// use arose_search::Query;
@@ -90,7 +90,7 @@ impl Query {
         }
     }
 
-    /// The runs of words in texts and titles that make a document match: what to mark in it.
+    /// The runs of words in texts and titles that make a document match, to be marked in it.
     pub(crate) fn marks(&self) -> Vec<(Part, &[String])> {
         let mut marks = Vec::new();
         self.add_marks(&mut marks);
@@ -107,7 +107,7 @@ impl Query {
         }
     }
 
-    /// The beginnings of words in texts and titles that make a document match.
+    /// The prefixes of words in texts and titles that make a document match.
     pub(crate) fn prefixes(&self) -> Vec<&str> {
         match self {
             Self::Prefix(Part::Text | Part::Title, prefix) => vec![prefix],
@@ -116,7 +116,7 @@ impl Query {
         }
     }
 
-    /// Whether all that is found is of one host or domain that the query names.
+    /// Whether all matches are from one host or domain that the query names.
     pub(crate) fn names_site(&self) -> bool {
         match self {
             Self::Site(_) => true,
@@ -126,12 +126,12 @@ impl Query {
     }
 }
 
-/// What is wrong with a query, and where.
+/// An error in a query, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryError {
-    /// Characters before the fault.
+    /// Number of characters before the error.
     pub at: usize,
-    /// The fault.
+    /// The error.
     pub what: String,
 }
 
@@ -186,7 +186,7 @@ enum Token {
     Not,
     /// A word and the field before it.
     Word(Option<Field>, String),
-    /// What stood in quotes, and the field before it.
+    /// A quoted text and the field before it.
     Quoted(Option<Field>, String),
 }
 
@@ -198,7 +198,7 @@ enum Field {
     Part(Part),
 }
 
-/// The fields that there are, for messages.
+/// The existing fields, for messages.
 const FIELDS: &str = "site, lang, year, title, url and text";
 
 impl Field {
@@ -215,7 +215,7 @@ impl Field {
     }
 }
 
-/// Cuts a query; each token with the number of characters before it.
+/// Splits a query into tokens, each with the number of characters before it.
 fn tokens(text: &str) -> Result<Vec<(usize, Token)>, QueryError> {
     let mut tokens = Vec::new();
     let mut chars = Characters::new(text);
@@ -231,7 +231,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, QueryError> {
             }
             _ => chars.word(at)?,
         };
-        // Signs between words say nothing, but `*` says everything.
+        // Symbols between words are ignored, except `*`, which matches all documents.
         if matches!(&token, Token::Word(None, text) if text != "*" && words(text).is_empty()) {
             continue;
         }
@@ -264,7 +264,7 @@ impl<'a> Characters<'a> {
         token
     }
 
-    /// Whether the next character begins a word.
+    /// Whether the next character starts a word.
     fn begins_word(&mut self) -> bool {
         let Some(&(_, (byte, c))) = self.chars.peek() else {
             return false;
@@ -273,7 +273,7 @@ impl<'a> Characters<'a> {
         after.is_some_and(|next| !next.is_whitespace() && next != '-')
     }
 
-    /// What is between the quote at `at` and the next one.
+    /// The text between the quote at `at` and the next one.
     fn quoted(&mut self, at: usize) -> Result<String, QueryError> {
         self.next();
         let mut text = String::new();
@@ -322,7 +322,7 @@ impl<'a> Characters<'a> {
     }
 }
 
-/// Whether `name:value` looks like a field, and not like a URL, a time or a word with a colon.
+/// Whether `name:value` looks like a field rather than a URL, a time or a word with a colon.
 fn is_like_field(name: &str, value: &str) -> bool {
     let is_name = name.len() > 1 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
     is_name && !value.is_empty() && !value.starts_with('/')
@@ -405,7 +405,7 @@ impl Parser {
     }
 }
 
-/// The query of a word, which may end with `*`.
+/// The query for a word, which may end with `*`.
 fn plain(at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryError> {
     let part = match field {
         None => Part::Text,
@@ -431,7 +431,7 @@ fn plain(at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryErro
     }
 }
 
-/// The query of a text, word by word.
+/// The query for a quoted text, word by word.
 fn quoted(at: usize, field: Option<Field>, text: &str) -> Result<Query, QueryError> {
     Ok(match field {
         Some(Field::Site) => match site(text) {

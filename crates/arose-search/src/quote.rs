@@ -1,14 +1,14 @@
-//! Quotations: the documents that share passages with a text.
+//! Finds quotations: documents that share passages with a text.
 //!
 //! *Question.* Which documents contain at least `n` consecutive tokens of a given text, and which
 //! of its tokens are in them?
 //!
-//! *Idea.* Cut the text into blocks of half as many tokens, rounded up: any `n` consecutive tokens
-//! contain a whole block. Each block is looked up as a phrase. Documents that have one are read and
-//! compared with the text, window of `n` tokens by window. So nothing is missed, and nothing is
-//! reported that is not there.
+//! *Idea.* Split the text into blocks of half as many tokens, rounded up. Any `n` consecutive
+//! tokens then contain a complete block. Each block is looked up as a phrase. Documents that
+//! contain a block are read and compared with the text, in windows of `n` tokens. So no passage is
+//! missed, and no false one is reported.
 //!
-//! *Cost.* A phrase query for every `n / 2` tokens of the text, and reading the documents that have
+//! *Cost.* One phrase query per `n / 2` tokens of the text, and reading the documents that contain
 //! a block. *Error.* Windows are compared by hashes of 122 bits.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -26,28 +26,28 @@ use crate::query::{Part, Query};
 use crate::results::Indexed;
 use crate::words;
 
-/// Tokens that a text may have.
+/// Maximum number of tokens of a text.
 const MAX_TOKENS: usize = 1_000_000;
 
-/// What to look for.
+/// What to search for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quoting {
-    /// Tokens of a passage, at least; 2 or more.
+    /// Minimum number of tokens of a passage; 2 or more.
     pub min_tokens: usize,
-    /// A document that does not count: the one that the text is of.
+    /// A document to leave out: the one that the text belongs to.
     pub except: Option<u64>,
-    /// Documents to compare, at most, those with most of the text first.
+    /// Maximum number of documents to compare, those with most of the text first.
     pub max_documents: usize,
 }
 
 /// The documents that share passages with a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quotations {
-    /// Tokens of the text.
+    /// Number of tokens of the text.
     pub n_tokens: usize,
-    /// Those with most tokens of the text first.
+    /// Documents, those with most tokens of the text first.
     pub documents: Vec<Quotation>,
-    /// Documents that were not compared, because there were more than the maximum.
+    /// Number of documents that were not compared because of the maximum.
     pub n_left_out: usize,
 }
 
@@ -56,18 +56,18 @@ pub struct Quotations {
 pub struct Quotation {
     /// The ordinal of the document.
     pub doc: u64,
-    /// What is known of it, without its text.
+    /// Its properties, without its text.
     pub document: Indexed,
-    /// Tokens of the text that are in shared passages.
+    /// Number of tokens of the text that are in shared passages.
     pub n_tokens: usize,
-    /// The passages in the text, as bytes: the longest stretches of which every window of the
-    /// least number of tokens is in the document.
+    /// The passages in the text, as byte ranges: the longest stretches in which every window of the
+    /// minimum length is in the document.
     pub passages: Vec<Range<usize>>,
 }
 
 impl Index {
-    /// Finds the documents that share passages with a text, as long as `go_on` says so; none if it
-    /// was stopped.
+    /// Finds the documents that share passages with a text, as long as `go_on` returns true; none
+    /// if it was stopped.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl Index {
         }))
     }
 
-    /// The documents that have a block of the text, those with most blocks first; none if the
+    /// The documents that contain a block of the text, those with most blocks first; none if the
     /// search was stopped.
     fn candidates(
         &self,
@@ -171,13 +171,13 @@ impl Index {
     }
 }
 
-/// A text in windows of `min_tokens` tokens.
+/// A text split into windows of `min_tokens` tokens.
 struct Text {
     min_tokens: usize,
     words: Vec<String>,
     /// Position of each word.
     places: Vec<Range<usize>>,
-    /// Each window by number, and the number of each: equal windows have one.
+    /// The number of each window, and the windows by hash; equal windows share a number.
     numbers: Vec<u32>,
     windows: HashMap<WindowHash, u32>,
 }
@@ -206,7 +206,7 @@ impl Text {
         }
     }
 
-    /// The tokens of this text that are in windows which another text has, as stretches.
+    /// The tokens of this text that are in windows of another text, as stretches.
     fn shared_with(&self, other: &str) -> Vec<Range<usize>> {
         let mut tokens = Vec::new();
         words::for_each_fingerprint(other, |word, _| tokens.push(word));

@@ -6,38 +6,38 @@ use arose_dedup::report::html::counted;
 use crate::collapse::{Collapse, Order};
 use crate::snippet::Fragment;
 
-/// Results beyond these are not given.
+/// Maximum number of results that can be listed.
 pub const MAX_RESULTS: usize = 100_000;
 
-/// Which documents are searched.
+/// Which documents to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// All.
+    /// All documents.
     #[default]
     All,
-    /// Those that the run has kept.
+    /// Documents that the run kept.
     Kept,
 }
 
-/// Which results are wanted, and how.
+/// Which results to return, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Results to skip.
+    /// Number of results to skip.
     pub offset: usize,
-    /// Results to return.
+    /// Number of results to return.
     pub limit: usize,
     /// How they are ranked.
     pub order: Order,
-    /// What counts as one.
+    /// What counts as one result.
     pub collapse: Collapse,
-    /// Only documents of this cluster.
+    /// Search only documents of this cluster.
     pub cluster: Option<u64>,
-    /// Only documents of this group of versions.
+    /// Search only documents of this group of versions.
     pub group: Option<u64>,
-    /// Which documents are searched.
+    /// Which documents to search.
     pub scope: Scope,
-    /// Results of one site among those returned; 0 for any number. It does not apply where the
-    /// query names a site or all documents are of one site.
+    /// Maximum number of results per site among those returned; 0 for any number. It does not apply
+    /// if the query names a site or all documents are from one site.
     pub per_site: usize,
 }
 
@@ -59,46 +59,45 @@ impl Default for Request {
 /// The results of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
-    /// How many documents match, exactly.
+    /// The exact number of documents that match.
     pub n_documents: u64,
-    /// How many results that makes, exactly: fewer than documents where near duplicates are
-    /// collapsed.
+    /// The exact number of results; fewer than documents if near duplicates are collapsed.
     pub n_results: u64,
-    /// Those requested, best first.
+    /// The requested results, best first.
     pub hits: Vec<Hit>,
-    /// The offset at which the next results begin; none if there are no more.
+    /// The offset of the next results; none if there are no more.
     pub next: Option<usize>,
 }
 
 /// One result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// Its place among all results, from 0.
+    /// Its position among all results, from 0.
     pub rank: usize,
-    /// The ordinal of the document: what [`Index::document`](crate::Index::document) takes.
+    /// The ordinal of the document, as used by [`Index::document`](crate::Index::document).
     pub doc: u64,
     /// The ordinal of the kept document of its cluster.
     pub cluster: u64,
     /// The ordinal of the kept document that its versions are grouped under.
     pub group: u64,
-    /// How many other documents of the cluster match the query and have the same text.
+    /// Number of other matching documents of the cluster with the same text.
     pub n_exact: u64,
-    /// How many other documents of the cluster match the query as well.
+    /// Number of other matching documents of the cluster.
     pub n_near: u64,
-    /// How many documents match the query that are other versions of its content, if versions are
+    /// Number of matching documents that are other versions of its content, if versions are
     /// collapsed.
     pub n_versions: u64,
-    /// Whether the run has kept it.
+    /// Whether the run kept it.
     pub kept: bool,
-    /// How well it matches (BM25); none if results are ranked by time.
+    /// Its score (BM25); none if results are ranked by time.
     pub score: Option<f32>,
-    /// The input's own name for it, else its file and position.
+    /// Its ID from the input, or else its file and position.
     pub id: String,
     /// Its URL.
     pub url: Option<String>,
     /// Its title.
     pub title: Option<String>,
-    /// Its language, as it states it.
+    /// Its language, as the document states it.
     pub language: Option<String>,
     /// When it was fetched, in seconds since 1970.
     pub time: Option<i64>,
@@ -106,13 +105,13 @@ pub struct Hit {
     pub site: Option<String>,
     /// Whether other results of its site were omitted after this one.
     pub more_from_site: bool,
-    /// A few words around what was found.
+    /// A few words around the matches.
     pub snippet: Vec<Fragment>,
 }
 
 impl Hit {
     /// The documents that it stands for: "2 exact duplicates, 1 near duplicate and 1 version"; none
-    /// if it stands for itself.
+    /// if it stands only for itself.
     #[must_use]
     pub fn duplicates(&self) -> Option<String> {
         let parts = [
@@ -130,31 +129,32 @@ impl Hit {
     }
 }
 
-/// A document as it is in the index.
+/// A document in the index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Indexed {
     /// The ordinal of the kept document of its cluster.
     pub cluster: u64,
     /// The ordinal of the kept document that its versions are grouped under.
     pub group: u64,
-    /// Whether the run has kept it.
+    /// Whether the run kept it.
     pub kept: bool,
-    /// The input's own name for it, else its file and position.
+    /// Its ID from the input, or else its file and position.
     pub id: String,
     /// Its URL.
     pub url: Option<String>,
     /// Its title.
     pub title: Option<String>,
-    /// Its language, as it states it.
+    /// Its language, as the document states it.
     pub language: Option<String>,
     /// When it was fetched, in seconds since 1970.
     pub time: Option<i64>,
     /// Its text; none if its source could not be read.
     pub text: Option<String>,
-    /// Whether the archive has its text as that of another page, of which it is an exact duplicate.
+    /// Whether the archive stores its text only with another page, of which it is an exact
+    /// duplicate.
     pub is_revisit: bool,
-    /// The file that has its text, as the run or the directory names it.
+    /// The path of the file with its text, as the run or the directory names it.
     pub source: String,
-    /// Where in that file.
+    /// Its position in that file.
     pub position: Option<Position>,
 }

@@ -1,9 +1,9 @@
-//! Rows of the index: the form of a document in it, and the names that show whether it changed.
+//! Rows of the index: the indexed form of a document, and the hashes that show whether it changed.
 //!
-//! A row has two names of 64 bits. Its *key* is what is known before the document is read: for a
-//! run what the table says of it, for archives its URL and time. Its *row* is the key and all that
-//! reading adds. A source that is as it was is not read again where its keys are in the index; of
-//! a source that changed, only rows with another name are indexed again.
+//! A row has two hashes of 64 bits. Its *key* covers the data known before the document is read:
+//! for a run the table row, for archives the URL and time. Its *row* covers the key and everything
+//! that reading adds. If a source is unchanged and its keys are in the index, it is not read again.
+//! If a source has changed, only rows with another hash are indexed again.
 
 use arose::token::fingerprint;
 use arose_corpus::{Document, Position};
@@ -13,16 +13,16 @@ use tantivy::TantivyDocument;
 
 use crate::schema::Fields;
 
-/// Bits of a row's name that tell the archive; with more archives some share a number, and are then
-/// read again more often.
+/// Number of bits of a row hash that identify the archive. With more archives, some share a number
+/// and are then read again more often.
 const FILE_BITS: u32 = 20;
 
 const FILE_MASK: u64 = (1 << FILE_BITS) - 1;
 
-/// The bit of the row of a page of an archive that says whether it has its text.
+/// The bit in the row of an archived page that says whether it has its text.
 const TEXT_BIT: u64 = 1 << FILE_BITS;
 
-/// What is hashed to a name: parts with their lengths, so that no two lists of parts are the same
+/// The input of a hash: parts with their lengths, so that no two lists of parts give the same
 /// bytes.
 #[derive(Default)]
 struct Name(Vec<u8>);
@@ -87,14 +87,14 @@ pub(crate) fn has_text(row: u64) -> bool {
     row & 1 == 1
 }
 
-/// The key of a page of an archive, by which duplicates name it.
+/// The key of an archived page, by which duplicates refer to it.
 pub(crate) fn key_in_archive(url: Option<&str>, fetched: Option<i64>) -> u64 {
     let time = fetched.unwrap_or_default() as u64;
     Name::default().text(url).number(time).hash()
 }
 
-/// The key of a page that an archive has as an exact or dropped duplicate of page `original`.
-/// However often it was visited, it is one document.
+/// The key of a page that an archive has as an exact or dropped duplicate of page `original`. It is
+/// one document, however often it was visited.
 pub(crate) fn key_of_revisit(url: Option<&str>, original: u64) -> u64 {
     const REVISIT: u64 = 1 << 63;
     Name::default().text(url).number(original | REVISIT).hash()
@@ -140,12 +140,12 @@ fn in_file(row: u64, file: u64) -> u64 {
     (row & !FILE_MASK) | (file & FILE_MASK)
 }
 
-/// Whether the row of a page of an archive has its text.
+/// Whether the row of an archived page has its text.
 pub(crate) fn page_has_text(row: u64) -> bool {
     row & TEXT_BIT != 0
 }
 
-/// Whether a row is of one of the first `n_files` archives.
+/// Whether a row belongs to one of the first `n_files` archives.
 pub(crate) fn is_of_first(row: u64, n_files: usize) -> bool {
     row & FILE_MASK < n_files as u64
 }
@@ -165,7 +165,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) source: &'a str,
     pub(crate) position: Option<Position>,
     pub(crate) document: Option<&'a Document>,
-    /// The ordinal of the document with which its text is stored, if not with itself.
+    /// The ordinal of the document with which its text is stored, if it is another one.
     pub(crate) original: Option<u64>,
 }
 
@@ -232,7 +232,7 @@ fn describe(entry: &mut TantivyDocument, fields: &Fields, document: &Document) {
     }
 }
 
-/// The host of a URL and every domain it is in.
+/// The host of a URL and every domain that contains it.
 fn domains(url: &str) -> impl Iterator<Item = String> {
     let host = host_of(url).unwrap_or_default();
     let name = match host.starts_with('[') {
@@ -248,14 +248,14 @@ fn domains(url: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// A language as it is compared: `en_GB` and `EN-gb` are `en-gb`.
+/// A language in the form for comparison: `en_GB` and `EN-gb` are `en-gb`.
 pub(crate) fn normalized_language(stated: &str) -> String {
     let language: String = stated.trim().to_lowercase().replace('_', "-");
-    // A field of the index contains terms up to a size.
+    // The index limits the size of terms.
     language.chars().take(64).collect()
 }
 
-/// A language as stated, and without its region.
+/// A language as stated, and the same without its region.
 fn languages(stated: &str) -> impl Iterator<Item = String> {
     let full = normalized_language(stated);
     let main = full.split_once('-').map(|(main, _)| main.to_owned());

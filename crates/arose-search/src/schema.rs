@@ -17,7 +17,7 @@ pub(crate) struct Fields {
     pub(crate) title_words: Field,
     /// Words of the URL.
     pub(crate) url_words: Field,
-    /// The host and each domain it is in.
+    /// The host and every domain that contains it.
     pub(crate) domain: Field,
     /// The language and its base language.
     pub(crate) language: Field,
@@ -37,25 +37,25 @@ pub(crate) struct Fields {
     pub(crate) site: Field,
     /// Its language without the region, for counts.
     pub(crate) main_language: Field,
-    /// All that is known of it, in 64 bits: if these are the same, nothing has changed.
+    /// A hash of all its data: if it is the same, nothing has changed.
     pub(crate) row: Field,
     /// Key that identifies it before it is read; see [`crate::rows`].
     pub(crate) key: Field,
-    /// For showing.
+    /// For display.
     pub(crate) id: Field,
-    /// For showing.
+    /// For display.
     pub(crate) url: Field,
-    /// For showing.
+    /// For display.
     pub(crate) title: Field,
-    /// For showing.
+    /// For display.
     pub(crate) text: Field,
-    /// For showing.
+    /// For display.
     pub(crate) stated_language: Field,
     /// The file it was read from.
     pub(crate) source: Field,
-    /// Where in that file.
+    /// The position in that file.
     pub(crate) position: Field,
-    /// The ordinal of the document whose text this one shares, where the text is stored.
+    /// The ordinal of the document that this one shares its text with, where the text is stored.
     pub(crate) original: Field,
 }
 
@@ -72,7 +72,7 @@ pub(crate) const ROW: &str = "row";
 pub(crate) const KEY: &str = "key";
 
 impl Fields {
-    /// The layout of an index.
+    /// The schema of an index.
     pub(crate) fn schema() -> Schema {
         Self::build().0
     }

@@ -1,14 +1,15 @@
-//! Snippets: a few words around a match.
+//! Makes snippets: a few words around a match.
 //!
-//! *Question.* Which two lines of a text show best why it is a result?
+//! *Question.* Which two lines of a text best show why it is a result?
 //!
-//! *Idea.* Mark every run of words that the query names. Of all windows of [`WINDOW`] words take
-//! the one with most different marks, then most marks, then the first; if another one shows marks
-//! that this one does not, take it too. A text is looked at in pieces of [`PIECE`] bytes, and no
-//! further than the piece with which everything the query names was seen.
+//! *Idea.* Mark every run of words that the query names. Of all windows of [`WINDOW`] words, take
+//! the one with the most distinct marks, then the most marks, then the first. If another window
+//! shows marks that this one lacks, take it too. A text is examined in pieces of [`PIECE`] bytes,
+//! and no further than the piece in which the last pattern of the query was found.
 //!
-//! *Cost.* Linear in what is looked at, at most [`MAX_BYTES`], times the runs of words that the
-//! query names. Words are compared by fingerprint. Memory: 18 bytes per word, whatever the query.
+//! *Cost.* Linear in the examined part of the text, at most [`MAX_BYTES`], times the number of runs
+//! of words that the query names. Words are compared by fingerprint. Memory: 18 bytes per word, for
+//! any query.
 
 use std::ops::Range;
 
@@ -17,22 +18,22 @@ use arose::token::fingerprint;
 use crate::query::Query;
 use crate::words;
 
-/// How much of a text is looked at.
+/// Maximum number of bytes of a text that are examined.
 const MAX_BYTES: usize = 1 << 18;
 
-/// How much of it is looked at before asking whether that was enough.
+/// Number of bytes examined between two checks whether that was enough.
 const PIECE: usize = 1 << 14;
 
-/// Words shown around each other.
+/// Number of words in a window.
 const WINDOW: usize = 32;
 
-/// Bytes shown of a window, whatever its words.
+/// Maximum number of bytes shown of a window.
 const MAX_SHOWN: usize = 320;
 
-/// Windows shown.
+/// Maximum number of windows shown.
 const MAX_WINDOWS: usize = 2;
 
-/// Windows that are weighed against each other.
+/// Maximum number of windows that are compared.
 const MAX_WEIGHED: usize = 256;
 
 /// A stretch of a snippet.
@@ -40,12 +41,12 @@ const MAX_WEIGHED: usize = 256;
 pub struct Fragment {
     /// The text of the document, with single spaces.
     pub text: String,
-    /// Whether it is a query word.
+    /// Whether it matches the query.
     pub marked: bool,
 }
 
-/// What a query names: runs of words, as fingerprints, and beginnings of words; no two are the
-/// same.
+/// The patterns of a query: runs of words, as fingerprints, and prefixes of words; no two are
+/// equal.
 pub(crate) struct Patterns {
     runs: Vec<Vec<u64>>,
     prefixes: Vec<String>,
@@ -75,7 +76,7 @@ impl Patterns {
     }
 
     /// Calls `sink` with the fingerprint of each word, its place, and the number of the first
-    /// prefix that it starts with.
+    /// prefix that matches it.
     fn for_each_word(&self, text: &str, mut sink: impl FnMut(u64, Range<usize>, Option<usize>)) {
         if self.prefixes.is_empty() {
             return words::for_each_fingerprint(text, |word, place| sink(word, place, None));
@@ -88,7 +89,7 @@ impl Patterns {
         });
     }
 
-    /// The part of a text that shows the matches best.
+    /// The part of a text that best shows the matches.
     pub(crate) fn snippet(&self, text: &str) -> Vec<Fragment> {
         let end = text.floor_char_boundary(MAX_BYTES);
         let marked = Marked::new(&text[..end], self);
@@ -103,30 +104,30 @@ impl Patterns {
     }
 }
 
-/// A word of the query.
+/// A word that matches the query.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
-    /// How many words come before it.
+    /// Number of words before it.
     word: usize,
     /// The pattern it belongs to.
     pattern: usize,
 }
 
-/// The words of a text, and which of them are query words.
+/// The words of a text, and which of them match the query.
 struct Marked<'a> {
-    /// The part that was looked at.
+    /// The examined part.
     text: &'a str,
-    /// Whether this is not all of the text.
+    /// Whether the text continues after this part.
     goes_on: bool,
     places: Vec<Range<u32>>,
-    /// In the order of the text, one per word at most.
+    /// Marks in text order, at most one per word.
     marks: Vec<Mark>,
 }
 
 impl<'a> Marked<'a> {
     fn new(text: &'a str, patterns: &Patterns) -> Self {
         let (mut words, mut places) = (Vec::new(), Vec::new());
-        // For each word one more than the first pattern it was found to belong to.
+        // For each word, one more than the first pattern that it matches.
         let mut belongs: Vec<u16> = Vec::new();
         let mut is_seen = vec![false; patterns.len()];
         // How far each run of words is marked; it may overlap itself.
@@ -166,7 +167,7 @@ impl<'a> Marked<'a> {
         }
     }
 
-    /// The windows to be shown, in the order of the text.
+    /// The windows to show, in text order.
     fn windows(&self) -> Vec<Range<usize>> {
         let mut seen = Vec::new();
         let mut windows: Vec<Range<usize>> = Vec::new();
@@ -193,13 +194,13 @@ impl<'a> Marked<'a> {
         windows
     }
 
-    /// The window with most marks that were not seen; none if there is none with any.
+    /// The window with the most new marks; none if no window has any.
     fn best_window(&self, seen: &[usize]) -> Option<Range<usize>> {
         let is_new = |mark: &&Mark| !seen.contains(&mark.pattern);
         let mut best: Option<((usize, usize), Range<usize>)> = None;
         let mut different = Vec::new();
         for mark in self.marks.iter().filter(is_new).take(MAX_WEIGHED) {
-            // A few words before the first mark say what it is about.
+            // A few words before the first mark give its context.
             let start = mark.word.saturating_sub(WINDOW / 6);
             let window = start..(start + WINDOW).min(self.places.len());
             let new = self.marks_in(&window).iter().filter(is_new);
@@ -266,8 +267,8 @@ impl<'a> Marked<'a> {
     }
 }
 
-/// The first part of a text, not much longer than [`PIECE`], that ends where words do: at an ASCII
-/// blank or at its end.
+/// The first part of a text, not much longer than [`PIECE`], that ends at a word boundary: at ASCII
+/// whitespace or at the end of the text.
 fn piece(text: &str) -> &str {
     let bytes = text.as_bytes();
     let blank = bytes
@@ -277,7 +278,7 @@ fn piece(text: &str) -> &str {
     blank.map_or(text, |blank| &text[..PIECE + blank + 1])
 }
 
-/// Adds a text with single spaces.
+/// Appends a text with single spaces.
 fn push(fragments: &mut Vec<Fragment>, text: &str, marked: bool) {
     let mut shown = match fragments.last_mut() {
         Some(last) if last.marked == marked => std::mem::take(&mut last.text),
@@ -348,7 +349,7 @@ mod tests {
         check("a rose", "r* OR \"a rose\"", "[a] [rose]");
     }
 
-    /// A run of words that overlaps itself marks each word once, however often it is found.
+    /// A run of words that overlaps itself marks each word once, however often it matches.
     #[test]
     fn issue_23_overlapping_runs_take_no_memory() {
         let text = "a ".repeat(MAX_BYTES / 2);
@@ -375,7 +376,7 @@ mod tests {
         check(&apart, "rose red", &both);
     }
 
-    /// What is far into a text is found, and what is found early ends the looking.
+    /// A match far into a text is found, and early matches end the search.
     #[test]
     fn long_texts_are_read_as_far_as_needed() {
         let far = format!("{}rose", "x ".repeat(30_000));

@@ -1,8 +1,9 @@
 //! The documents of a run, read again from their sources together with their rows.
 //!
-//! Rows and documents come in the same order, but sources may have gone or changed since: then some
-//! rows have no document, and some documents no row. Both sides are cut into *runs*, stretches of
-//! one source with ascending positions, and matched like two sorted lists, by run and position.
+//! Rows and documents come in the same order, but sources may have been removed or changed since.
+//! Then some rows have no document, and some documents no row. Both sides are split into *runs*,
+//! which are stretches of one source with ascending positions. They are matched like two sorted
+//! lists, by run and position.
 
 use std::path::PathBuf;
 
@@ -11,24 +12,24 @@ use arose_corpus::{Document, Documents, Item, Position, read};
 use crate::Error;
 use crate::folder::Folder;
 
-/// Stretches of rows that come from one reading of one source.
+/// Stretches of rows that come from reading one source once.
 #[derive(Debug, Default)]
 pub(crate) struct Runs(pub(crate) Vec<Run>);
 
-/// One of them.
+/// One such stretch.
 #[derive(Debug)]
 pub(crate) struct Run {
     source: String,
     last: Position,
     /// The source itself.
     pub(crate) file: PathBuf,
-    /// Whether it is to be read.
+    /// Whether to read it.
     pub(crate) is_wanted: bool,
 }
 
 impl Runs {
-    /// The number of the run that a row belongs to, which is the last one or a new one, and
-    /// whether it is new.
+    /// The number of the run that a row belongs to, which is the last run or a new one, and whether
+    /// it is new.
     pub(crate) fn follow(&mut self, source: &str, position: Option<Position>) -> (usize, bool) {
         let position = position.unwrap_or_default();
         let is_new = match self.0.last_mut() {
@@ -53,16 +54,16 @@ impl Runs {
 /// The documents of the wanted runs, in order.
 pub(crate) struct Texts {
     items: Option<Documents<Item>>,
-    /// The runs that are read: their numbers and sources.
+    /// The runs to read: their numbers and sources.
     runs: Vec<(usize, PathBuf)>,
-    /// Which of them the last document was of, and where.
+    /// The run and position of the last document.
     at: Option<(usize, Position)>,
-    /// A document that was read and not yet requested, and its run.
+    /// A document that was read but not yet requested, and its run.
     next: Option<(usize, Box<Document>)>,
 }
 
 impl Texts {
-    /// Begins to read those sources that are wanted and still there.
+    /// Starts to read the sources that are wanted and still exist.
     pub(crate) fn start(folder: &Folder, runs: &Runs) -> Result<Self, Error> {
         let wanted = runs.0.iter().enumerate().filter(|(_, run)| run.is_wanted);
         let runs: Vec<(usize, PathBuf)> = wanted
@@ -95,7 +96,7 @@ impl Texts {
             .collect()
     }
 
-    /// The document at a position of a run, if it is still there. Both must ascend.
+    /// The document at a position of a run, if it still exists. Both must ascend.
     pub(crate) fn find(&mut self, run: usize, position: Position) -> Option<Box<Document>> {
         loop {
             if self.next.is_none() {
@@ -110,7 +111,7 @@ impl Texts {
         }
     }
 
-    /// The next document that belongs to a run, with the number of that run.
+    /// The next document of any run, with the number of that run.
     fn advance(&mut self) -> Option<(usize, Box<Document>)> {
         loop {
             let Item::Document(document) = self.items.as_mut()?.next()? else {

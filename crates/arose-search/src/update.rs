@@ -1,21 +1,21 @@
 //! Builds the index and keeps it up to date.
 //!
-//! *Question.* A run was repeated with more input, or a crawl has gone on. How to bring the index
-//! up to date without rebuilding it, and without a reader ever seeing half of it?
+//! *Question.* A run was repeated with more input, or a crawl has continued. How can the index be
+//! updated without rebuilding it, and without readers ever seeing a partial state?
 //!
-//! *Idea.* An index is a set of rows, and each has a 64-bit name made of all that is known of it
-//! ([`crate::rows`]). Rows that should be there and are not are added, rows that are there and
-//! should not be are removed, and all others are left alone. Source files that are as they were,
-//! and of which every document is in the index, are not opened. One commit at the end replaces the
-//! old set of rows by the new one: readers see the one or the other. A first index, which has no
-//! readers yet, is committed in parts, so that an interrupted one resumes.
+//! *Idea.* An index is a set of rows, each identified by a 64-bit hash of all its data
+//! ([`crate::rows`]). Missing rows are added, obsolete rows are removed, and all others are left
+//! unchanged. A source file is not opened if it is unchanged and all its documents are in the
+//! index. One commit at the end replaces the old set of rows by the new one, so readers see either
+//! the old or the new set. A first index, which has no readers yet, is committed in parts, so that
+//! an interrupted update resumes.
 //!
-//! *Nothing is lost in silence.* A document whose text cannot be read has a row of another name,
-//! which says so. It is counted with every update, and replaced as soon as the text can be read.
+//! *Missing texts.* A document whose text cannot be read has a row with another hash, which records
+//! this. It is counted in every update, and replaced as soon as the text can be read.
 //!
-//! *Cost.* Reading the sources that have changed; indexing what is new; 32 bytes of memory per
-//! document, for archives more ([`crate::pages`]), and [`Config::memory`] for the index itself.
-//! *Error.* Two rows share a name with probability 2^-63, and one of them is then missing.
+//! *Cost.* Reading changed sources, indexing new rows, and 32 bytes of memory per document, more
+//! for archives ([`crate::pages`]), plus [`Config::memory`] for the index itself. *Error.* Two rows
+//! share a hash with probability 2^-63, and one of them is then missing.
 
 use std::collections::HashSet;
 use std::fs;
@@ -37,19 +37,19 @@ use crate::rows::{Entry, has_text, is_of_first, key_in_run, page_has_text, row_i
 use crate::schema::{CLUSTER, DOC, Fields, KEY, ROW, register};
 use crate::texts::{Runs, Texts};
 
-/// Text after which a first index is committed in between.
+/// Bytes of text after which a first index is committed.
 const COMMIT_BYTES: u64 = 2 << 30;
 
-/// Bytes of texts that are compressed together, at least. Reading one document decompresses them
-/// all, so this is less than the size of most.
+/// Minimum number of bytes of texts that are compressed together. Reading one document decompresses
+/// them all, so this is less than the size of most documents.
 const STORE_BLOCK: usize = 4 << 10;
 
-/// How to make an index.
+/// How to build an index.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Number of indexing threads; does not affect results. Default: the number of cores.
     pub threads: NonZeroUsize,
-    /// Memory for the index while it is made, in bytes. Default 512 MiB.
+    /// Memory for the index while it is built, in bytes. Default 512 MiB.
     pub memory: usize,
 }
 
@@ -65,33 +65,33 @@ impl Default for Config {
 /// Progress of an update; filled by [`update`].
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Documents looked at.
+    /// Number of documents processed.
     pub n_documents: AtomicU64,
     /// Bytes of text indexed.
     pub text_bytes: AtomicU64,
-    /// Set it to stop.
+    /// Set to true to stop.
     pub stop: AtomicBool,
 }
 
-/// What an update did.
+/// The result of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Updated {
-    /// Documents in the index.
+    /// Number of documents in the index.
     pub n_documents: u64,
-    /// Documents that were added or have changed.
+    /// Number of documents that were added or have changed.
     pub n_added: u64,
-    /// Documents that were removed or have changed.
+    /// Number of documents that were removed or have changed.
     pub n_removed: u64,
-    /// Documents whose text could not be read, and pages that an archive has without a body: they
+    /// Number of documents whose text could not be read, and of archived pages without a body. They
     /// are found by URL only, and are tried again when a source has changed.
     pub n_without_text: u64,
     /// A source of such a document, for a message.
     pub without_text: Option<PathBuf>,
-    /// Sources read now that could not be read completely, with the reason.
+    /// Sources that this update could not read completely, with the reason.
     pub incomplete: Vec<String>,
 }
 
-/// What a commit says about itself.
+/// The metadata of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Payload {
     pub(crate) is_complete: bool,
@@ -101,24 +101,24 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    /// What the last commit of an index says.
+    /// The metadata of the last commit of an index.
     pub(crate) fn of(index: &Index) -> Option<Self> {
         let payload = index.load_metas().ok()?.payload?;
         serde_json::from_str(&payload).ok()
     }
 
-    /// Whether an index is complete and made from these files.
+    /// Whether an index is complete and was made from these files.
     fn is_of(&self, state: &State) -> bool {
         self.is_complete && self.state == *state
     }
 }
 
-/// Brings the index of a directory up to date.
+/// Updates the index of a directory.
 ///
 /// # Errors
 ///
 /// If the directory cannot be read, the index cannot be written, or [`Progress::stop`] was set. The
-/// index that was there before is then there still.
+/// previous index is then still there.
 pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<Updated, Error> {
     let path = folder.index_path();
     let state = folder.state()?;
@@ -185,7 +185,7 @@ pub fn remove(folder: &Folder) -> Result<(), Error> {
     }
 }
 
-/// Opens the index at `path`, which need not be in a directory that can be written to.
+/// Opens the index at `path`, which may be in a read-only directory.
 pub(crate) fn open(path: &Path) -> Result<Index, Error> {
     let index = open_read_only(path).map_err(Error::index(path))?;
     checked(index, path)
@@ -202,7 +202,8 @@ fn checked(index: Index, path: &Path) -> Result<Index, Error> {
     Ok(index)
 }
 
-/// The index of a directory, to be written if it is not of `state`; none if that is not allowed.
+/// The index of a directory, to be written if it does not match `state`; none if that is not
+/// allowed.
 fn open_or_create(folder: &Folder, state: &State) -> Result<Option<Index>, Error> {
     let path = folder.index_path();
     if path.join("meta.json").exists() {
@@ -225,7 +226,7 @@ fn open_or_create(folder: &Folder, state: &State) -> Result<Option<Index>, Error
     create(&path).map(Some)
 }
 
-/// Opens an index to write it, or makes it.
+/// Opens an index for writing, or creates it.
 fn create(path: &Path) -> Result<Index, Error> {
     let settings = IndexSettings {
         docstore_blocksize: STORE_BLOCK,
@@ -236,12 +237,12 @@ fn create(path: &Path) -> Result<Index, Error> {
     checked(index, path)
 }
 
-/// Whether files can be made in a directory.
+/// Whether files can be created in a directory.
 fn can_write(path: &Path) -> Result<bool, Error> {
     let probe = path.join(".writable");
     match fs::write(&probe, "") {
         Ok(()) => {
-            // A probe that stays is harmless.
+            // A probe file that remains is harmless.
             drop(fs::remove_file(&probe));
             Ok(true)
         }
@@ -255,7 +256,7 @@ fn n_documents(index: &Index, path: &Path) -> Result<u64, Error> {
     Ok(reader.searcher().num_docs())
 }
 
-/// A row that is in the index.
+/// A row of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Held {
     pub(crate) key: u64,
@@ -287,27 +288,27 @@ fn held_rows(index: &Index, path: &Path) -> Result<Vec<Held>, Error> {
     Ok(held)
 }
 
-/// How many of its rows an index has.
+/// How complete an index is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Some,
     All,
 }
 
-/// An update under way.
+/// An update in progress.
 struct Update<'a> {
     folder: &'a Folder,
     path: &'a Path,
     fields: Fields,
-    /// Rows that were in the index, in the order of their keys.
+    /// The rows of the old index, in the order of their keys.
     held: Vec<Held>,
-    /// The files that the index was made from.
+    /// The files that the old index was made from.
     before: State,
-    /// The files that it is made from now.
+    /// The files that the new index is made from.
     state: &'a State,
     /// Whether the index has no readers yet.
     is_first: bool,
-    /// The index as it was.
+    /// A searcher of the old index.
     searcher: Searcher,
     writer: IndexWriter,
     uncommitted_bytes: u64,
@@ -316,14 +317,14 @@ struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// The row that the index contains under a key.
+    /// The row in the index with this key.
     fn held(&self, key: u64) -> Option<u64> {
         let at = self.held.partition_point(|held| held.key < key);
         let held = self.held.get(at).filter(|held| held.key == key)?;
         Some(held.row)
     }
 
-    /// Adds what is new in a run and returns all rows that belong to it.
+    /// Adds the new rows of a run and returns all rows that belong to it.
     fn take_run(&mut self) -> Result<Vec<u64>, Error> {
         let path = self.folder.documents();
         let old: HashSet<&Stamp> = self.before.0.iter().collect();
@@ -348,7 +349,7 @@ impl Update<'_> {
             let (run, _) = at.follow(&detail.source, detail.position);
             let key = key_in_run(doc, &detail);
             let row = match runs.0[run].is_wanted {
-                // All rows of the run are kept, as the first pass has seen.
+                // All rows of the run are already in the index, as the first pass has found.
                 false => self.held(key).unwrap_or_default(),
                 true => {
                     let document = texts.find(run, detail.position.unwrap_or_default());
@@ -367,7 +368,7 @@ impl Update<'_> {
         Ok(wanted)
     }
 
-    /// Adds the row of a document of a run if it is not there, and returns its name.
+    /// Adds the row of a document of a run if it is missing, and returns its hash.
     fn take_row(
         &mut self,
         key: u64,
@@ -396,8 +397,8 @@ impl Update<'_> {
         Ok(row)
     }
 
-    /// Adds what is new in archives and returns all rows that belong to them. Pages that the
-    /// crawler knows as duplicates are in the cluster of their original.
+    /// Adds the new rows of archives and returns all rows that belong to them. Pages that the
+    /// crawler recorded as duplicates are in the cluster of their original.
     fn take_archives(&mut self) -> Result<Vec<u64>, Error> {
         let n_known = self.n_known_archives();
         let known = self.held.iter().copied();
@@ -434,8 +435,8 @@ impl Update<'_> {
         Ok(wanted)
     }
 
-    /// How many archives, from the first, are as they were when all of them were read, so that the
-    /// documents in them keep their numbers.
+    /// The number of leading archives that are unchanged since all archives were read, so that
+    /// their documents keep their numbers.
     fn n_known_archives(&self) -> usize {
         let (old, new) = (&self.before.0, &self.state.0);
         let mut both = old.iter().zip(new);
@@ -461,7 +462,7 @@ impl Update<'_> {
             PageText::Original(stored) => pages.read(stored, &self.searcher, &self.fields)?,
             PageText::Own | PageText::Unknown => None,
         };
-        // The time is that of the visit, whatever the text.
+        // The time is that of the visit, whatever the source of the text.
         let fetched = document.fetched;
         let shared = shared.map(|shared| Document { fetched, ..shared });
         self.add(&Entry {
@@ -469,7 +470,7 @@ impl Update<'_> {
             key: page.key,
             doc: page.doc,
             cluster: page.cluster,
-            // A crawler knows no versions.
+            // A crawler does not record versions.
             group: page.cluster,
             is_kept: page.doc == page.cluster,
             is_exact: page.is_exact,
@@ -514,7 +515,7 @@ impl Update<'_> {
         }
     }
 
-    /// Removes the rows that are not among these.
+    /// Removes all rows except these.
     fn remove_others(&mut self, mut wanted: Vec<u64>) {
         wanted.sort_unstable();
         for held in &self.held {

@@ -1,19 +1,18 @@
-//! The words that texts are found by, which are the tokens of duplicate detection.
+//! The searchable words of texts, which are the tokens of duplicate detection.
 //!
-//! A text is cut by [`arose::token`], so that case, punctuation and layout do not count and every
-//! language can be searched. A query word is cut the same way; where it gives several tokens, as
-//! `foo-bar` or `東京` do, it is a phrase. Tokens beyond 96 bytes are cut off there, in texts
-//! and queries alike.
+//! [`arose::token`] splits a text, so case, punctuation and layout are ignored and every language
+//! can be searched. A query word is split the same way. If it gives several tokens, like `foo-bar`
+//! or `東京`, it is a phrase. Tokens beyond 96 bytes are truncated, in texts and queries alike.
 
 use std::ops::Range;
 
 use arose::token::Tokenizer;
 use tantivy::tokenizer::{Token, TokenStream};
 
-/// Maximum length of a word; the index stores no longer ones.
+/// Maximum length of a word in bytes; longer words are truncated.
 const MAX_BYTES: usize = 96;
 
-/// The name by which the index knows this tokenizer.
+/// The name of this tokenizer in the index.
 pub(crate) const NAME: &str = "arose-words-1";
 
 /// Returns the words of a text, in its order.
@@ -37,12 +36,12 @@ pub(crate) fn for_each_fingerprint(text: &str, sink: impl FnMut(u64, Range<usize
     Tokenizer::default().for_each_fingerprint(text, MAX_BYTES, sink);
 }
 
-/// Cuts texts for the index library.
+/// Splits texts for the index library.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Words {
-    /// All words of a text, one after the other.
+    /// All words of a text, concatenated.
     text: String,
-    /// Where each ends in `text`, and its position in the document.
+    /// The end of each word in `text`, and its position in the document.
     ends: Vec<(usize, Range<usize>)>,
 }
 

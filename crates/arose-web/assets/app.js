@@ -56,8 +56,8 @@ if (hops) {
   }
 }
 
-// Elements marked as live are fetched again; only what has changed is replaced. Otherwise a button
-// would lose the focus, and a click that takes longer than a moment.
+// Fetches live elements again and replaces only changed parts. Otherwise a button would lose the
+// focus, and a slow click would be lost.
 async function renew(element) {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok) return element;

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::html::{Notice, render};
 use crate::nav::Nav;
 
-/// A request that cannot be answered, in words for people.
+/// A rejected request, with a message for people.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -33,7 +33,7 @@ impl Refusal {
         }
     }
 
-    /// Something in the directory cannot be read: the cause and all causes of it.
+    /// Something in the directory cannot be read: the error and all its causes.
     pub(crate) fn failed(error: &dyn std::error::Error) -> Self {
         let mut detail = error.to_string();
         let mut source = error.source();

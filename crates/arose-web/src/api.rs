@@ -16,7 +16,7 @@ use crate::pair::Two;
 use crate::site::{Shared, View};
 use crate::{clusters as list, crawl as figures, document as found, pair as two, search as page};
 
-/// Results given at most.
+/// Maximum number of results.
 const MAX_LIMIT: usize = 1000;
 
 /// Parameters of a search.
@@ -25,18 +25,18 @@ const MAX_LIMIT: usize = 1000;
 pub(crate) struct Ask {
     q: String,
     sort: String,
-    /// Documents that are one result: `content`, `same` or `none`; `false` is `none`.
+    /// Documents that are shown as one result: `content`, `same` or `none`; `false` means `none`.
     collapse: Option<String>,
     offset: usize,
     limit: Option<usize>,
     cluster: Option<u64>,
-    /// `true` gives kept documents only.
+    /// `true` returns only kept documents.
     kept: Option<bool>,
-    /// Results of one site, at most; any number if it is 0 or missing.
+    /// Maximum number of results per site; any number if it is 0 or missing.
     per_site: usize,
 }
 
-/// Answers in JSON, errors as well.
+/// Responds in JSON, also for errors.
 async fn answer(
     site: &Shared,
     lane: Lane,
@@ -52,7 +52,7 @@ fn in_json(answered: Result<Value, Refusal>) -> Response {
     }
 }
 
-/// What a query string says, or why it says nothing.
+/// The parsed query string, or the reason why it is invalid.
 type Asked<T> = Result<Query<T>, axum::extract::rejection::QueryRejection>;
 
 pub(crate) async fn search(State(site): State<Shared>, ask: Asked<Ask>) -> Response {
@@ -249,13 +249,13 @@ pub(crate) async fn crawl(State(site): State<Shared>) -> Response {
     .await
 }
 
-/// Pages to be visited now.
+/// Pages to visit now.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Wanted {
     urls: Vec<String>,
 }
 
-/// Has the crawl visit pages as soon as politeness allows.
+/// Makes the crawl visit pages as soon as politeness allows.
 pub(crate) async fn refresh(
     State(site): State<Shared>,
     wanted: Result<Json<Wanted>, axum::extract::rejection::JsonRejection>,
@@ -267,8 +267,8 @@ pub(crate) async fn refresh(
         let taken = arose_crawl::refresh(&view.folder.path, &wanted.urls);
         let pages = taken.map_err(|error| Refusal {
             status: axum::http::StatusCode::CONFLICT,
-            title: "Order not taken",
-            detail: format!("The crawl did not take the order: {error}."),
+            title: "Order failed",
+            detail: format!("The crawl did not carry out the order: {error}."),
         })?;
         let pages = pages.iter().map(|(url, refresh)| {
             let (state, seconds) = match refresh {

@@ -1,8 +1,8 @@
 //! All clusters of a run, in the sort orders of the list.
 //!
-//! Single documents are not clusters. For clusters the catalogue has what a list shows: size,
-//! site, the lowest similarity of a member to the document it was dropped for, and the members.
-//! Memory: four bytes per document, some fifty per cluster, and the names of sites.
+//! Single documents are not clusters. For each cluster, the catalogue has the fields of the list:
+//! size, site, the lowest similarity of a member to the document it was dropped for, and the
+//! members. Memory: four bytes per document, about fifty per cluster, and the names of sites.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) struct Cluster {
     pub(crate) site: Option<u32>,
     /// Whether there are documents of other sites.
     pub(crate) is_mixed: bool,
-    /// Where its members are in [`Catalog::members`].
+    /// Start of its members in [`Catalog::members`].
     start: usize,
     end: usize,
 }
@@ -32,7 +32,7 @@ impl Cluster {
     }
 }
 
-/// How clusters are listed.
+/// The order of the list of clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Sort {
     #[default]
@@ -59,20 +59,20 @@ impl Sort {
     }
 }
 
-/// Which clusters are listed.
+/// The filter of the list of clusters.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Filter {
-    /// A part of the name of the site.
+    /// A part of the site name.
     pub(crate) site: String,
     pub(crate) min_size: usize,
-    /// Only those with documents of several sites.
+    /// Only clusters with documents of several sites.
     pub(crate) is_mixed: bool,
 }
 
 /// All clusters of at least two documents.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    /// In the order of their ordinals.
+    /// In the order of their numbers.
     clusters: Vec<Cluster>,
     members: Vec<u32>,
     sites: Vec<String>,
@@ -102,7 +102,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Clusters without members yet, each with room for its own.
+    /// Clusters without members yet, each with space for its own.
     fn with_places(sizes: &[u32]) -> Self {
         let mut catalog = Self::default();
         let mut start = 0;
@@ -172,12 +172,12 @@ impl Catalog {
             sorted(&|a, b| lowest(a).total_cmp(&lowest(b)).then_with(|| by_size(a, b)));
     }
 
-    /// How many clusters there are.
+    /// Number of clusters.
     pub(crate) fn len(&self) -> usize {
         self.clusters.len()
     }
 
-    /// The clusters that pass a filter, in an order: how many, and some of them.
+    /// The clusters that pass a filter, in an order: their number, and some of them.
     pub(crate) fn list(
         &self,
         sort: Sort,

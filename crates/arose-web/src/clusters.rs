@@ -50,7 +50,7 @@ pub(crate) fn page_number(text: &str) -> usize {
     text.trim().parse().unwrap_or(1).clamp(1, 1_000_000)
 }
 
-/// The way to the pages before and after this one.
+/// Links to the previous and next page.
 pub(crate) struct Turn {
     pub(crate) page: usize,
     pub(crate) n_pages: usize,
@@ -264,7 +264,7 @@ pub(crate) fn similarity(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.4}"))
 }
 
-/// What a rule says, for people.
+/// A rule in words.
 pub(crate) fn rule_in_words(rule: Option<&str>) -> &'static str {
     match rule {
         Some("exact") => "exact duplicate",

@@ -1,12 +1,13 @@
-//! Connections: limits on number and time, whatever clients do.
+//! Connections, with limits on their number and time.
 //!
 //! *Question.* A client opens thousands of connections and sends half a request on each, or reads
-//! its response a byte a minute. How do others get theirs?
+//! its response at one byte per minute. How can other clients still be served?
 //!
-//! *Idea.* A connection has a time for each request head, and an age after which it serves its last
-//! request. At most [`MAX_OPEN`] are open. For one more, the connection that has waited longest for
-//! a request is closed; connections whose request is being served stay. A client that sends its
-//! request at once is served before it can be the one that waited longest.
+//! *Idea.* A connection has a time limit for each request head, and an age after which it serves
+//! its last request. At most [`MAX_OPEN`] connections are open. For a new one, the connection that
+//! has waited longest for a request is closed. Connections whose request is being served stay open.
+//! A client that sends its request immediately is served before it can be the one that waited
+//! longest.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -26,25 +27,25 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// Connections that are open at a time.
+/// Maximum number of open connections.
 const MAX_OPEN: usize = 512;
 
-/// How long a client may take for the head of a request.
+/// Maximum time for the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(5);
 
-/// How long a connection serves requests before it serves its last one.
+/// Age after which a connection serves its last request.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// How long the last request of a connection may take, the reading of its response included.
+/// Maximum time for the last request of a connection, including the time to read its response.
 const LAST_TIME: Duration = Duration::from_secs(40);
 
-/// The largest head of a request, in bytes.
+/// Maximum size of a request head, in bytes.
 const MAX_HEAD: usize = 64 << 10;
 
-/// How long to wait when the system has no more sockets.
+/// Pause when the system has no more sockets.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves connections until `stop`, and then those that are open for a while.
+/// Serves connections until `stop`, and then serves the open ones for a while.
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
     let connections = Arc::new(Connections::default());
     let mut stop = pin!(stop);
@@ -59,7 +60,8 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
                     tokio::spawn(open.serve(stream, router.clone()));
                 }
             }
-            // A client that went away at once, or no more sockets: close one, and go on.
+            // The client disconnected immediately, or there are no more sockets: close one and
+            // continue.
             Err(_) => {
                 connections.close_longest_waiting();
                 tokio::time::sleep(PAUSE).await;
@@ -72,12 +74,12 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
 #[derive(Default)]
 struct Connections(Mutex<Registry>);
 
-/// What is known of them. Taken for moments only, and no other lock within.
+/// The state of the connections. It is locked only briefly, and no other lock is taken meanwhile.
 #[derive(Default)]
 struct Registry {
     n_open: usize,
     next: u64,
-    /// Those that wait for a request, the longest first, each with what closes it.
+    /// Connections that wait for a request, the longest first, each with the handle that closes it.
     waiting: BTreeMap<u64, Arc<Notify>>,
 }
 
@@ -94,7 +96,7 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for one more; none if all connections are being served.
+    /// Makes room for one more connection; none if all connections are being served.
     fn open(self: &Arc<Self>) -> Option<Open> {
         if self.lock().n_open >= MAX_OPEN && !self.close_longest_waiting() {
             return None;
@@ -110,7 +112,7 @@ impl Connections {
         })
     }
 
-    /// Closes the connection that has waited longest; false if none waits.
+    /// Closes the connection that has waited longest; false if none is waiting.
     fn close_longest_waiting(&self) -> bool {
         let first = self.lock().waiting.pop_first();
         first.is_some_and(|(_, close)| {
@@ -124,7 +126,7 @@ impl Connections {
 struct Open {
     connections: Arc<Connections>,
     close: Arc<Notify>,
-    /// Its place among those that wait; none while a request is being served.
+    /// Its place in the waiting list; none while a request is being served.
     turn: Mutex<Option<u64>>,
 }
 
@@ -134,8 +136,8 @@ impl Open {
     }
 
     async fn serve(self, stream: TcpStream, router: Router) {
-        // Responses are written whole, so nothing is gained by waiting for more. A connection that
-        // does not take the setting is slower, not wrong.
+        // Responses are written at once, so nothing is gained by waiting for more. If the setting
+        // fails, the connection is slower but still works.
         drop(stream.set_nodelay(true));
         let open = Arc::new(self);
         let close = Arc::clone(&open.close);
@@ -155,7 +157,7 @@ impl Open {
             .max_buf_size(MAX_HEAD)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
-        // How a connection ends is the client's business.
+        // Errors at the end of a connection do not matter to the server.
         tokio::select! {
             _ = connection.as_mut() => return,
             () = close.notified() => return,
@@ -177,7 +179,7 @@ impl Drop for Open {
     }
 }
 
-/// A connection whose request is being served: it is not closed for others.
+/// A connection whose request is being served; it is not closed in favour of others.
 struct Serving(Arc<Open>);
 
 impl Serving {
@@ -200,7 +202,8 @@ impl Drop for Serving {
 mod tests {
     use super::*;
 
-    /// Beyond the bound those that waited longest go, and those being served stay.
+    /// Beyond the limit, the connections that waited longest are closed, and those being served
+    /// stay.
     #[test]
     fn who_waits_longest_makes_room() {
         let connections = Arc::new(Connections::default());
@@ -211,7 +214,7 @@ mod tests {
         let one_more = connections.open();
         assert!(one_more.is_some());
         let n_waiting = connections.lock().waiting.len();
-        // The second was told to close; the first is being served.
+        // The second connection was told to close; the first is being served.
         assert_eq!(n_waiting, MAX_OPEN - 1);
         assert!(
             open[1]

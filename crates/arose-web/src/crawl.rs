@@ -1,9 +1,9 @@
-//! The page of a crawl, running or done, from `statistics.jsonl` in its directory.
+//! The page of a running or finished crawl, from `statistics.jsonl` in its directory.
 //!
-//! The crawler appends a line every few seconds: an object with `seconds` since the start, its
-//! counters by name, the numbers of hosts and of URLs in the queue, and perhaps the answers by
-//! status and the slowest hosts. Whatever a line lacks is not shown; a line that is torn or makes
-//! no sense is skipped.
+//! The crawler appends a line every few seconds. A line is an object with `seconds` since the
+//! start, the counters by name, the numbers of hosts and of URLs in the queue, and optionally the
+//! responses by status and the slowest hosts. Missing values are not shown, and partial or
+//! malformed lines are skipped.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,50 +29,50 @@ use crate::site::{Shared, View};
 /// The file that a crawl writes.
 const FILE: &str = "statistics.jsonl";
 
-/// The file by which a crawl is known.
+/// The file that identifies a crawl.
 const JOURNAL: &str = "journal";
 
-/// How much of the file is read, in bytes; the crawler thins it out long before.
+/// Maximum number of bytes of the file that are read; the crawler thins it out long before.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// Maximum number of samples; if there are more, every second one is dropped repeatedly.
 const MAX_SAMPLES: usize = 2000;
 
-/// Hosts and states listed.
+/// Maximum number of hosts and states listed.
 const MAX_ROWS: usize = 12;
 
-/// One line.
+/// One line of the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sample {
-    /// Since the crawl began.
+    /// Seconds since the start of the crawl.
     pub(crate) seconds: f64,
-    /// Answers by status.
+    /// Responses by status.
     pub(crate) statuses: BTreeMap<String, u64>,
     /// Hosts and their response times in milliseconds.
     pub(crate) slowest: Vec<(String, f64)>,
-    /// The sites that are trusted most, with their trust, their share, and pages asked for.
+    /// The most trusted sites, with their trust, their share, and the number of pages requested.
     pub(crate) sites: Vec<(String, f64, f64, u64)>,
-    /// The sites with the most pages of low quality: these, all that were read, and whether the
-    /// site gets one request per day.
+    /// The sites with the most pages of low quality: the number of these, the number of pages read,
+    /// and whether the site gets only one request per day.
     pub(crate) poor_sites: Vec<(String, u64, u64, bool)>,
     /// URL rules.
     pub(crate) url_rules: Vec<RuleSample>,
     /// The next URLs, with their mass and the share of their site.
     pub(crate) next: Vec<(String, f64, f64)>,
-    /// The share of pages believed to be up to date, where pages are visited again.
+    /// The estimated share of pages that are up to date, if pages are visited again.
     pub(crate) fresh: Option<f64>,
-    /// By days since the last visit, at most: pages, and the share up to date.
+    /// By maximum days since the last visit: number of pages, and the share up to date.
     pub(crate) fresh_by_age: Vec<(Option<f64>, u64, f64)>,
-    /// By changes per day, at most: pages.
+    /// By maximum changes per day: number of pages.
     pub(crate) pages_by_rate: Vec<(Option<f64>, u64)>,
-    /// Sites with their pages, the share up to date, and changes of a page per day.
+    /// Sites with their number of pages, the share up to date, and the changes of a page per day.
     pub(crate) fresh_sites: Vec<(String, u64, f64, f64)>,
     /// The state of a crawl that looks for a topic.
     pub(crate) topic: Option<Topic>,
     /// Whether this is the last line.
     pub(crate) is_done: bool,
-    /// Every counter.
+    /// All counters.
     #[serde(flatten)]
     pub(crate) counters: BTreeMap<String, Value>,
 }
@@ -84,12 +84,12 @@ pub(crate) type RuleSample = (String, String, String, u64, u64, u64, u64, u64);
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Topic {
-    /// The share of pages on topic in each 1,000, the last points.
+    /// The share of pages on topic in each 1,000 pages; the last points.
     pub(crate) harvest: Vec<f64>,
     /// Words of links that speak for a page, and against it.
     pub(crate) best_words: Vec<(String, f64)>,
     pub(crate) worst_words: Vec<(String, f64)>,
-    /// Pages that fit least of those that were expected to: URL, score, prediction.
+    /// The pages that fit least among those expected to fit: URL, score, prediction.
     pub(crate) worst_pages: Vec<(String, f64, f64)>,
 }
 
@@ -99,11 +99,12 @@ impl Sample {
     }
 }
 
-/// Over less than this no rate is taken: the sample at the end of a crawl may follow at once.
+/// Minimum time over which a rate is computed: the sample at the end of a crawl may follow
+/// immediately.
 const MIN_SECONDS: f64 = 0.5;
 
-/// The statistics of the crawl that is served; those of the directory above if a run is served that
-/// lies in a crawl.
+/// The statistics of the served crawl. If the served directory is a run inside a crawl, those of
+/// the directory above.
 pub(crate) fn file(folder: &Path) -> Option<PathBuf> {
     let above = || {
         let above = folder.canonicalize().ok()?.parent()?.to_owned();
@@ -135,7 +136,7 @@ pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
         let Ok(sample) = serde_json::from_slice::<Sample>(&line) else {
             continue;
         };
-        // The last one is always there.
+        // The last sample is always included.
         match number % step {
             0 => samples.push(sample),
             _ => samples.splice(samples.len() - 1.., [sample]).for_each(drop),
@@ -162,7 +163,7 @@ pub(crate) fn samples(folder: &Path) -> Result<Vec<Sample>, Refusal> {
 struct Page {
     nav: Nav,
     state: State,
-    /// Whether a process is there to take orders.
+    /// Whether a process is running that accepts orders.
     takes_orders: bool,
     was_reloaded: bool,
     since: String,
@@ -189,15 +190,15 @@ struct RuleRow {
     rule: Markup,
     state: Markup,
     counts: [Count; 5],
-    /// Scope and rule, as orders name them, and whether it can be switched off, or on.
+    /// Scope and rule, as orders name them, and whether the rule can be switched off, or on.
     name: String,
     is_active: bool,
 }
 
-/// What the address of the page asks for.
+/// The query parameters of the page.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Ask {
-    /// The order that was given last.
+    /// The last order given.
     order: Option<String>,
 }
 
@@ -217,24 +218,24 @@ pub(crate) async fn page(
     Ok(Html(page).into_response())
 }
 
-/// What a crawl does.
+/// The state of a crawl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Running,
     Paused,
     Finished,
-    /// Its process ended before it could say so.
+    /// Its process ended before it could record its end.
     Interrupted,
 }
 
-/// What the crawl in a directory does, whose last line is this one.
+/// The state of the crawl in a directory, whose last line is `last`.
 fn state(folder: &Path, last: &Sample) -> State {
     match (arose_crawl::is_running(folder), last.is_done) {
         (Ok(true), _) if arose_crawl::is_paused(folder) => State::Paused,
         (Ok(true), _) => State::Running,
         (_, true) => State::Finished,
         (Ok(false), false) => State::Interrupted,
-        // Statistics alone, perhaps of a crawl on another machine.
+        // Only statistics, perhaps of a crawl on another machine.
         (Err(_), false) => State::Running,
     }
 }
@@ -258,18 +259,18 @@ pub(crate) async fn order(
         };
         taken.map_err(|error| Refusal {
             status: StatusCode::CONFLICT,
-            title: "Order not taken",
-            detail: format!("The crawl did not take the order: {error}."),
+            title: "Order failed",
+            detail: format!("The crawl did not carry out the order: {error}."),
         })
     })
     .await?;
     Ok(Redirect::to(to).into_response())
 }
 
-/// A URL rule to be switched.
+/// A URL rule to switch.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Switch {
-    /// Scope and rule, with a space between them.
+    /// Scope and rule, separated by a space.
     rule: String,
     /// `on` or `off`.
     to: String,
@@ -290,7 +291,7 @@ pub(crate) async fn switch(
         let refuse = |error: arose_crawl::Error| Refusal {
             status: StatusCode::CONFLICT,
             title: "Rule not switched",
-            detail: format!("The crawl did not take the rule: {error}."),
+            detail: format!("The crawl did not switch the rule: {error}."),
         };
         let rules = arose_crawl::url_rules(folder).map_err(refuse)?;
         let is_it =
@@ -473,7 +474,8 @@ fn harvest_rate(sample: &Sample) -> Option<f64> {
     Some(sample.counter("on_topic")? / n_scored.max(1.0))
 }
 
-/// The share of pages on topic, in percent, from sample to sample; at least 20 pages make a point.
+/// The share of pages on topic, in percent, between consecutive samples; a point needs at least 20
+/// pages.
 fn harvest(samples: &[Sample]) -> Vec<(f64, f64)> {
     const LEAST: f64 = 20.0;
     let mut points = Vec::new();
@@ -497,7 +499,7 @@ fn bound(bound: Option<f64>) -> String {
     bound.map_or_else(|| "more".to_owned(), |bound| bound.to_string())
 }
 
-/// A number of any size, in three digits or more.
+/// A number of any magnitude, with at least three digits.
 fn figure(value: f64) -> String {
     match value.abs() {
         0.0 | 0.01.. => format!("{value:.3}"),
@@ -505,7 +507,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// How much a counter grows in a second, from sample to sample.
+/// The growth of a counter per second, between consecutive samples.
 fn rates(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut rates = Vec::new();
     let Some(&(mut last)) = points.first() else {

@@ -1,8 +1,8 @@
 //! The page of a document: its stored text and, for crawls, the stored page.
 //!
-//! A stored page is foreign and stays so: it is shown in a frame without scripts, forms, plugins
-//! and origin, and its content security policy forbids every request. Images and styles that are
-//! not in the page itself are missing.
+//! A stored page is untrusted. It is shown in a frame without scripts, forms, plugins and origin,
+//! and its content security policy forbids every request. Images and styles that are not in the
+//! page itself are missing.
 
 use arose_corpus::Stored;
 use arose_dedup::report::html::{Count, bytes};
@@ -21,10 +21,10 @@ use crate::nav::{Nav, Tab};
 use crate::passages::{Elsewhere, Shared};
 use crate::site::{self, View};
 
-/// Bytes shown of a text.
+/// Maximum number of bytes shown of a text.
 const MAX_SHOWN: usize = 1 << 20;
 
-/// What a stored page may do: show itself.
+/// The policy of stored pages, which may only be displayed.
 const STORED_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                              font-src data:; form-action 'none'; base-uri 'none'; \
                              frame-ancestors 'self'";
@@ -48,11 +48,11 @@ struct Page {
     is_cut: bool,
     is_stored: bool,
     has_run: bool,
-    /// Where the visits of the page are listed.
+    /// The URL of the list of visits of the page.
     history: Option<String>,
 }
 
-/// What a run or a crawl says of the document.
+/// The decision of a run or a crawl about the document.
 struct Fate {
     kept: bool,
     /// The document it was dropped for.
@@ -72,7 +72,7 @@ struct Versions {
     n_more: u64,
 }
 
-/// Versions that are listed.
+/// Maximum number of versions listed.
 const MAX_VERSIONS: usize = 20;
 
 pub(crate) async fn page(
@@ -87,7 +87,7 @@ pub(crate) async fn page(
     Ok(Html(page).into_response())
 }
 
-/// A document by its number.
+/// Finds a document by its number.
 pub(crate) fn find(view: &View, doc: &str) -> Result<(u64, Indexed), Refusal> {
     let doc: u64 = doc
         .trim()
@@ -140,8 +140,8 @@ fn fate(view: &View, doc: u64, document: &Indexed) -> Result<Option<Fate>, Refus
             kept: false,
             kept_doc: Some(document.cluster),
             rule: match document.is_revisit {
-                true => "exact duplicate, as the crawler noted",
-                false => "near duplicate, as the crawler noted",
+                true => "exact duplicate, as recorded by the crawler",
+                false => "near duplicate, as recorded by the crawler",
             },
             similarity: String::new(),
             cluster: None,
@@ -220,7 +220,7 @@ pub(crate) async fn stored(
     Ok((headers, prefetch, stored.body).into_response())
 }
 
-/// The media type that a stored page is shown as, with its character set; none if it is not shown.
+/// The media type to show a stored page as, with its character set; none if it is not shown.
 fn content_type(stored: &Stored) -> Option<String> {
     let stated = stored.content_type.as_deref().unwrap_or("text/html");
     let mut parts = stated.split(';').map(str::trim);

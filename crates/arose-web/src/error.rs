@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Others could reach the server.
+    /// Other machines could reach the server.
     #[error("other machines can reach {address}; set --token or listen on 127.0.0.1")]
     NeedsToken {
         /// The requested IP address or socket address.
@@ -21,7 +21,7 @@ pub enum Error {
         /// The error of the system.
         source: io::Error,
     },
-    /// The system gives no threads, or the like.
+    /// The system provides no threads, or a similar failure.
     #[error("cannot serve")]
     Runtime(#[source] io::Error),
     /// The results of a run cannot be read.

@@ -18,13 +18,13 @@ use crate::site::{Shared, View};
 /// The file that a study writes.
 const FILE: &str = "estimates.json";
 
-/// The largest such file that is read, in bytes.
+/// Maximum size of such a file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Studies shown.
+/// Maximum number of studies shown.
 const MAX_STUDIES: usize = 20;
 
-/// Figures and notes shown of one method.
+/// Maximum number of estimates and notes shown of one method.
 const MAX_ROWS: usize = 200;
 
 /// The studies of a directory, in the order of their names.
@@ -68,7 +68,7 @@ struct Method {
 
 struct Figure {
     name: Markup,
-    /// What to know about it, and why it has no value if it has none.
+    /// Remarks, including the reason if it has no value.
     notes: Vec<Markup>,
     value: String,
     interval: String,
@@ -129,7 +129,7 @@ fn read(file: &Path) -> Result<Value, String> {
     let n_bytes = fs::metadata(file).map_err(|error| error.to_string())?.len();
     if n_bytes > MAX_BYTES {
         return Err(format!(
-            "its file has {} bytes, which is too large to be shown",
+            "the file has {} bytes, which is too large to show",
             Count(n_bytes)
         ));
     }
@@ -168,7 +168,7 @@ fn figure(value: &Value) -> Figure {
     }
 }
 
-/// A number with as many digits as matter.
+/// A number with its significant digits.
 fn shown_number(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => {

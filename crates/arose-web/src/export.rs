@@ -14,13 +14,13 @@ use crate::lanes::{Lane, Stop, work};
 use crate::search::Ask as Searched;
 use crate::site::Shared;
 
-/// Results in a file, at most.
+/// Maximum number of results in a file.
 pub(crate) const MAX_RESULTS: usize = 10_000;
 
 /// The columns of a CSV file.
 const HEAD: &str = "rank,doc,cluster,exact_duplicates,near_duplicates,versions,kept,score,id,url,title,language,time,site\n";
 
-/// What is exported, and how. The options of a search are its own.
+/// What to export, and how. The options are those of a search.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ask {
@@ -136,8 +136,8 @@ fn as_csv(hits: &[Hit]) -> String {
     text
 }
 
-/// A text as a cell. Spreadsheets take some signs at its beginning for a formula, so a quote goes
-/// before them.
+/// A text as a cell. Spreadsheets take some characters at its start for a formula, so a quote is
+/// put before them.
 fn cell(text: &str) -> String {
     let guard = match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         true => "'",

@@ -1,10 +1,11 @@
 //! Access control and security headers.
 //!
-//! A browser that visits a foreign site can be made to send requests to loopback. Three things keep
-//! such requests out: the `Host` must be an address of this machine or the one listened on (against
-//! names that were pointed here), anything but reading must come from a page of our own (`Origin`,
-//! `Sec-Fetch-Site`), and answers may not be framed or read by others. If a token is required,
-//! it comes in a cookie that a link with `?token=` sets, or as `Authorization: Bearer`.
+//! A browser that visits another site can be made to send requests to loopback. Three checks reject
+//! such requests. The `Host` must be an IP address of this machine or the one listened on, against
+//! host names that were pointed here. Requests that change something must come from a page of this
+//! server (`Origin`, `Sec-Fetch-Site`). Responses may not be framed or read by other sites. If a
+//! token is required, it comes in a cookie that a link with `?token=` sets, or as `Authorization:
+//! Bearer`.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::site::Shared;
 /// Maximum time for a response.
 const MAX_TIME: Duration = Duration::from_secs(30);
 
-/// The largest body of a request, in bytes.
+/// Maximum size of a request body, in bytes.
 const MAX_BODY: usize = 64 << 10;
 
 /// Maximum length of a request URL, in bytes.
@@ -34,12 +35,12 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
                       connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-/// How long a client may take for the body of a request.
+/// Maximum time for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(5);
 
 const COOKIE_NAME: &str = "arose_token";
 
-/// Lets a request through, or says why not.
+/// Lets a request pass, or returns the reason for its rejection.
 pub(crate) async fn guard(State(site): State<Shared>, request: Request, next: Next) -> Response {
     let is_asset = request.uri().path().starts_with("/assets/");
     let mut response = match check(&site, &request) {
@@ -51,7 +52,7 @@ pub(crate) async fn guard(State(site): State<Shared>, request: Request, next: Ne
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
-        // Stricter ones make browsers hide the origin of forms, and ratings would be refused.
+        // With a stricter policy, browsers hide the origin of forms, and ratings would be rejected.
         (REFERRER_POLICY, "same-origin"),
         (
             CACHE_CONTROL,
@@ -59,7 +60,7 @@ pub(crate) async fn guard(State(site): State<Shared>, request: Request, next: Ne
         ),
     ];
     for (name, value) in fixed {
-        // A stored page comes with stricter ones.
+        // A stored page has a stricter policy.
         headers
             .entry(name)
             .or_insert(HeaderValue::from_static(value));
@@ -87,7 +88,7 @@ async fn answer(request: Request, next: Next) -> Response {
     }
 }
 
-/// The request with its body read, which has a size and a time.
+/// The request with its body read, within limits on size and time.
 async fn with_body(request: Request) -> Result<Request, Refusal> {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return Ok(request);
@@ -161,8 +162,8 @@ fn check(site: &Shared, request: &Request) -> Result<(), Box<Response>> {
     }
 }
 
-/// Whether the `Host` is an address or `localhost`; with a token any name will do, since the cookie
-/// belongs to one name alone.
+/// Whether the `Host` is an IP address or `localhost`. With a token any host name is accepted,
+/// since the cookie belongs to one host only.
 fn is_own_host(headers: &HeaderMap, token: Option<&str>) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let Some(host) = host else {
@@ -176,7 +177,8 @@ fn is_own_host(headers: &HeaderMap, token: Option<&str>) -> bool {
     token.is_some() || name == "localhost" || bare.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// Whether a request that changes something comes from a page of ours, or from no browser.
+/// Whether a request that changes something comes from a page of this server, or not from a
+/// browser.
 fn is_own_page(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if text("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
@@ -232,7 +234,7 @@ fn welcome(uri: &Uri, token: &str) -> Response {
     response
 }
 
-/// Compares in a time that does not tell where the first difference is.
+/// Compares in a time that does not reveal the position of the first difference.
 fn is_equal(given: &str, token: &str) -> bool {
     let (given, token) = (given.as_bytes(), token.as_bytes());
     let differences = given.iter().zip(token).fold(0, |sum, (a, b)| sum | (a ^ b));

@@ -15,10 +15,10 @@ use crate::lanes::{Lane, work};
 use crate::nav::{Nav, Tab};
 use crate::site::{Shared, View};
 
-/// Visits listed, the last ones.
+/// Maximum number of visits listed, the last ones.
 const MAX_ROWS: usize = 200;
 
-/// The page that is requested, and the numbers of two of its versions.
+/// The requested page, and the numbers of two of its versions.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ask {
@@ -46,7 +46,7 @@ struct Row {
     date: String,
     status: u16,
     what: &'static str,
-    /// The number of the version, and where it is compared with the one before.
+    /// The number of the version, and the link that compares it with the previous one.
     version: Option<(usize, String)>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn page(
     Ok(Html(page).into_response())
 }
 
-/// Where the history of a page is, if the directory is that of a crawl.
+/// The link to the history of a page, if the directory is that of a crawl.
 pub(crate) fn link(view: &View, url: Option<&str>) -> Option<String> {
     let url = url.filter(|_| arose_crawl::is_crawl(&view.folder.path))?;
     Some(format!("/history?url={}", in_address(url)))
@@ -111,9 +111,9 @@ fn page_of(view: &View, ask: &Ask) -> Result<Page, Refusal> {
 
 fn in_words(state: Option<&'static str>) -> &'static str {
     match state {
-        Some("live") => "visited when it is due",
-        Some("missing") => "not found by the last visit; it will be tried again",
-        Some("gone") => "gone: not found by three visits",
+        Some("live") => "visited when due",
+        Some("missing") => "not found at the last visit; it will be tried again",
+        Some("gone") => "gone: not found at three visits",
         Some("forbidden") => "no longer visited: robots.txt or the settings do not allow it",
         _ => "not in the page table",
     }
@@ -147,7 +147,7 @@ fn rows(visits: &[PageVersion], url: &str) -> Vec<Row> {
     rows
 }
 
-/// `2026-11-17 08:00:00` of 14 digits.
+/// Formats 14 digits as `2026-11-17 08:00:00`.
 fn time(digits: &str) -> String {
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     format!(

@@ -12,10 +12,10 @@ use crate::nav::Nav;
 /// Maximum characters shown of a name or URL.
 const MAX_NAME: usize = 160;
 
-/// Characters shown of a few sentences.
+/// Maximum characters shown of a few sentences.
 const MAX_PROSE: usize = 2000;
 
-/// Markup that is ready to be sent.
+/// Markup that is safe to send.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Markup(pub(crate) String);
 
@@ -27,22 +27,22 @@ impl std::fmt::Display for Markup {
 
 impl askama::filters::HtmlSafe for Markup {}
 
-/// Foreign text as the content of an element: always shown, never obeyed.
+/// Untrusted text as the content of an element: always shown, never interpreted.
 pub(crate) fn shown(text: &str) -> Markup {
     Markup(Text(text).to_string())
 }
 
-/// The same, its middle omitted if it is long.
+/// The same, with its middle omitted if it is long.
 pub(crate) fn name(text: &str) -> Markup {
     shown(&clip(text, MAX_NAME))
 }
 
-/// Sentences, their middle omitted if they are too long.
+/// Sentences, with their middle omitted if they are too long.
 pub(crate) fn prose(text: &str) -> Markup {
     shown(&clip(text, MAX_PROSE))
 }
 
-/// A link to an external URL, or its text if it does not lead to the web.
+/// A link to an external URL, or only its text if it is not a web URL.
 pub(crate) fn address(url: &str) -> Markup {
     let text = url.strip_prefix("https://").unwrap_or(url);
     let text = name(text);
@@ -55,7 +55,7 @@ pub(crate) fn address(url: &str) -> Markup {
     })
 }
 
-/// A part of a URL of this server: everything except letters, digits and a few signs is encoded.
+/// A part of a URL of this server: everything except letters, digits and a few symbols is encoded.
 pub(crate) fn in_address(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
@@ -69,14 +69,14 @@ pub(crate) fn in_address(text: &str) -> String {
     encoded
 }
 
-/// A day, and the time of day, of a number of seconds since 1970.
+/// The day and time for a number of seconds since 1970.
 pub(crate) fn date(seconds: i64) -> String {
     let days = seconds.div_euclid(86_400);
     let (hour, minute) = (
         seconds.rem_euclid(86_400) / 3600,
         seconds.rem_euclid(3600) / 60,
     );
-    // From days since 1970 to year, month and day, by years that begin in March.
+    // From days since 1970 to year, month and day, with years that start in March.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -90,7 +90,7 @@ pub(crate) fn date(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
-/// A page that only says something.
+/// A page with only a message.
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(crate) struct Notice<'a> {
@@ -99,14 +99,14 @@ pub(crate) struct Notice<'a> {
     pub(crate) detail: &'a str,
 }
 
-/// Renders a template; what goes wrong is said in place of the page.
+/// Renders a template; an error is shown in place of the page.
 pub(crate) fn render(template: &impl Template) -> String {
     template
         .render()
         .unwrap_or_else(|error| format!("The page cannot be shown: {}", Text(&error.to_string())))
 }
 
-/// One of our own files.
+/// A static file of this server.
 pub(crate) async fn asset(Path(name): Path<String>) -> Response {
     let (kind, text) = match &name[..] {
         "style.css" => (

@@ -1,14 +1,14 @@
 //! Limits on concurrent and waiting work, and on its time.
 //!
-//! *Question.* Two hundred clients send queries that take seconds each, and leave. How do others
-//! get a response within milliseconds?
+//! *Question.* Two hundred clients send queries that take seconds each, and disconnect. How can
+//! others get a response within milliseconds?
 //!
-//! *Idea.* Work has two lanes, each with its own turns and its own queue. What a query costs is
-//! known before it runs ([`arose_search::Index::cost`]); one that reads much goes to the heavy
+//! *Idea.* Work has two lanes, each with its own turns and its own queue. The cost of a query is
+//! known before it runs ([`arose_search::Index::cost`]). A query that reads much goes to the heavy
 //! lane, and so do pages that read sources again. The heavy lane never has all cores. A turn
-//! belongs to the work and not to the request: it is given back when the work has ended, even if
-//! the client is gone. Work asks now and then whether to go on, and ends when its client is gone or
-//! its time is over. Beyond the queue, requests are refused at once.
+//! belongs to the work, not to the request: it is returned when the work has ended, even if the
+//! client is gone. Work regularly checks whether to continue, and ends when its client is gone or
+//! its time is over. If the queue is full, requests are rejected at once.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use crate::site::{Shared, View};
 /// Maximum duration of work.
 const MAX_WORK: Duration = Duration::from_secs(10);
 
-/// Bytes of the index that a light query reads, at most.
+/// Maximum index bytes that a light query reads.
 const LIGHT_COST: u64 = 1 << 20;
 
-/// Bytes of the index that any query may read.
+/// Maximum index bytes that any query may read.
 const MAX_COST: u64 = 4 << 30;
 
-/// Bytes of the index that a query may read in steps which cannot be stopped: less than a second.
+/// Maximum index bytes that a query may read in steps that cannot be stopped: less than a second.
 const MAX_AT_ONCE: u64 = 256 << 20;
 
-/// Requests that may wait for a turn.
+/// Maximum number of requests that wait for a turn, by lane.
 const MAX_WAITING: [usize; 2] = [512, 32];
 
-/// Which lane work goes to.
+/// The lane of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// Takes milliseconds.
@@ -71,7 +71,7 @@ impl Lanes {
         let n_cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let [light, heavy] = MAX_WAITING;
         Self {
-            // One of two may wait for the disk.
+            // One of two may be waiting for the disk.
             light: Bounds::new(2 * n_cores.max(2), light),
             heavy: Bounds::new((n_cores - 1).max(1), heavy),
         }
@@ -93,12 +93,12 @@ impl Stop {
         }
     }
 
-    /// Whether the client is there and time is left.
+    /// Whether the client is still connected and time is left.
     pub(crate) fn go_on(&self) -> bool {
         !self.is_gone.load(Ordering::Relaxed) && Instant::now() < self.deadline
     }
 
-    /// The same for a search.
+    /// The same, for a search.
     pub(crate) fn as_go_on(&self) -> GoOn {
         let stop = self.clone();
         Arc::new(move || stop.go_on())
@@ -114,7 +114,7 @@ impl Stop {
     }
 }
 
-/// Sets the mark when a request is dropped, its client gone.
+/// Sets the flag when a request is dropped because its client is gone.
 struct Present(Arc<AtomicBool>);
 
 impl Drop for Present {
@@ -123,7 +123,7 @@ impl Drop for Present {
     }
 }
 
-/// Does work that reads files, in its turn, outside the threads that talk to clients.
+/// Does work that reads files, in its turn, outside the threads that serve clients.
 pub(crate) async fn work<T: Send + 'static>(
     site: &Shared,
     lane: Lane,
@@ -154,7 +154,7 @@ async fn in_turn<T: Send + 'static>(
     let stop = Stop::new();
     let _present = Present(Arc::clone(&stop.is_gone));
     let task = tokio::task::spawn_blocking(move || {
-        // Given back when the work has ended, not when its client is gone.
+        // Returned when the work has ended, not when its client is gone.
         let _held = (place, turn);
         work(&stop)
     });
@@ -180,7 +180,7 @@ where
         let cost = query.map_or(Ok(Cost::default()), |query| view.index.cost(&query))?;
         if cost.at_once > MAX_AT_ONCE {
             return Err(Refusal::bad_request(
-                "Too many documents have words that start like this. Type more letters before *.",
+                "Too many documents have words with this prefix. Type more letters before *.",
             ));
         }
         match cost.bytes {
@@ -203,8 +203,8 @@ mod tests {
 
     use super::*;
 
-    /// A client leaves while its work continues: the work is told, keeps its turn until it ends,
-    /// and then gives it back. Beyond the queue, requests are refused at once.
+    /// A client disconnects while its work continues. The work is notified, keeps its turn until it
+    /// ends, and then returns it. If the queue is full, requests are rejected at once.
     #[test]
     fn issue_23_a_turn_belongs_to_the_work() {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -230,7 +230,7 @@ mod tests {
                 }
                 assert_eq!(bounds.turns.available_permits(), 0);
             }
-            // The request is dropped by now.
+            // The request has been dropped by now.
             assert_eq!(bounds.turns.available_permits(), 0);
             assert_eq!(bounds.places.available_permits(), 1);
             let mut next = std::pin::pin!(in_turn(&bounds, |_| Ok(())));

@@ -1,18 +1,19 @@
 //! The pages of `arose serve`: search, documents, clusters, pairs, ratings, crawls and estimates.
 //!
-//! Everything is rendered here, on the server, and works without scripts; the one small script adds
-//! keys for rating and for differences, and renews live figures. Nothing is loaded from anywhere
-//! else, so the pages work offline. The same data is available as JSON under `/api/`, described by
+//! Everything is rendered on the server and works without scripts. One small script adds keys for
+//! rating and for differences, and refreshes live statistics. Nothing is loaded from other servers,
+//! so the pages work offline. The same data is available as JSON under `/api/`, described by
 //! `/api/openapi.json`.
 //!
-//! *Safety.* Pages hold foreign text. It is escaped without exception, and a content security
-//! policy forbids the browser to run, load or send anything but our own files. The server listens
-//! on loopback unless a token is required ([`Config::token`]); requests whose `Host` is not the
-//! server's own are refused, so that no web site can reach it through a name of its own, and
-//! ratings are taken from our own pages only. Connections, requests and the work for them are
-//! bounded in number, size and time, also when their client is gone (`connections`, `lanes`). No
-//! request names a file: documents are named by number, and what is read for them is what the run's
-//! tables name. Stored pages of a crawl are shown in a sandbox without scripts and without network.
+//! *Safety.* Pages contain untrusted text. It is always escaped, and a content security policy
+//! forbids the browser to run, load or send anything except files of this server. The server
+//! listens on loopback unless a token is required ([`Config::token`]). Requests whose `Host` is not
+//! that of the server are rejected, so that no web site can reach it through a host name of its
+//! own. Ratings are accepted only from pages of this server. Connections, requests and their work
+//! are bounded in number, size and time, even when their client is gone (`connections`, `lanes`).
+//! No request names a file: documents are named by number, and only the files in the tables of the
+//! run are read for them. Stored pages of a crawl are shown in a sandbox without scripts and
+//! without network access.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -52,7 +53,7 @@ use site::{Shared, Site};
 /// How to serve.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where to listen.
+    /// IP address and port to listen on.
     pub address: SocketAddr,
     /// Access token; required on every IP address except loopback.
     pub token: Option<String>,
@@ -60,16 +61,16 @@ pub struct Config {
     pub seed: u64,
     /// Pairs to rate per similarity range.
     pub n_per_stratum: usize,
-    /// The least pause between two looks at whether the directory has changed.
+    /// Minimum interval between checks whether the directory has changed.
     pub watch: Duration,
 }
 
-/// Serves a directory until the process is stopped; `ready` is called with the address.
+/// Serves a directory until the process is stopped; calls `ready` with the IP address and port.
 ///
 /// # Errors
 ///
-/// If the directory's results cannot be read, the address cannot be used, or another address than
-/// loopback is used without a token.
+/// If the results in the directory cannot be read, the IP address and port cannot be used, or an IP
+/// address other than loopback is used without a token.
 pub fn serve(
     folder: Folder,
     index: Index,
@@ -100,7 +101,7 @@ pub fn serve(
 }
 
 async fn stop_signal() {
-    // Without a handler the process ends at once, which is safe as well.
+    // Without a handler, the process ends at once, which is also safe.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -13,7 +13,7 @@ const RIGHT: f64 = 470.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 160.0;
 
-/// Points drawn at most; further ones are skipped evenly.
+/// Maximum number of points drawn; if there are more, points are skipped evenly.
 const MAX_POINTS: usize = 400;
 
 /// A figure with a title, drawn from points of seconds and values.
@@ -69,7 +69,7 @@ pub(crate) fn line_plot(title: &str, points: &[(f64, f64)]) -> Markup {
     Markup(svg)
 }
 
-/// A number for people, in three digits or so.
+/// A number for people, with about three digits.
 pub(crate) fn number(value: f64) -> String {
     match value {
         ..10.0 if value.fract() != 0.0 => format!("{value:.1}"),
@@ -79,7 +79,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// The least number not below a value that is round, and its half as well.
+/// The smallest round number not below a value, whose half is round as well.
 fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|step| step * power);
@@ -89,7 +89,7 @@ fn nice(value: f64) -> f64 {
         .unwrap_or(value)
 }
 
-/// A time since the beginning.
+/// Formats a time since the start.
 fn clock(seconds: f64) -> String {
     let seconds = seconds.max(0.0) as u64;
     format!(

@@ -4,7 +4,7 @@ use crate::crawl;
 use crate::estimates;
 use crate::site::View;
 
-/// Which tab a page belongs to.
+/// The tab of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tab {
     Search,
@@ -47,7 +47,7 @@ impl Tab {
         }
     }
 
-    /// Whether the directory has something to show there.
+    /// Whether the directory has anything to show on this tab.
     fn is_there(self, view: &View) -> bool {
         let run = view.run.as_deref();
         match self {

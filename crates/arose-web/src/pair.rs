@@ -21,19 +21,19 @@ use crate::lanes::{Lane, work};
 use crate::nav::{Nav, Tab};
 use crate::site::{Run, Shared, View};
 
-/// Differences with few words around them, so that not all of a long document is one row.
+/// Differences with few words around them, so that a long document is split into several rows.
 const BOUNDS: Bounds = Bounds {
     context: 15,
     ..Bounds::PAGE
 };
 
-/// A pair has steps if it has more marks than these, or several rows.
+/// A pair has steps if it has more marks than this, or several rows.
 const MAX_AT_ONCE: usize = 8;
 
 /// Maximum bytes shown of a text.
 const MAX_SHOWN: usize = 256 << 10;
 
-/// The two documents that are requested.
+/// The two requested documents.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ask {
@@ -41,17 +41,17 @@ pub(crate) struct Ask {
     pub(crate) b: String,
 }
 
-/// Two documents and all that is known about them.
+/// Two documents with all their data.
 pub(crate) struct Two {
     pub(crate) docs: [u64; 2],
     pub(crate) details: [Detail; 2],
     pub(crate) texts: [Text; 2],
-    /// What the run says of them, if it lists them.
+    /// The entry of the run for them, if there is one.
     pub(crate) pair: Option<Pair>,
 }
 
 impl Two {
-    /// Looks two documents up.
+    /// Looks up two documents.
     pub(crate) fn find(run: &Run, a: &str, b: &str) -> Result<Self, Refusal> {
         let number = |text: &str| {
             text.trim().parse::<u64>().map_err(|_| {
@@ -100,8 +100,9 @@ impl Two {
         Some(profiler.compare(&profiler.profile(a), &profiler.profile(b)))
     }
 
-    /// The rows of a table with the differences, and how many rows there are, each with its number.
-    /// Differences near each other share a row. Frames are marked if it is known what sites repeat.
+    /// The rows of a table with the differences, and their number. Each row has a number, and
+    /// differences near each other share a row. Frames are marked if the repeated text of the sites
+    /// is known.
     pub(crate) fn differences(&self, run: &Run, repeated: Option<&Repeated>) -> (Markup, usize) {
         let (mut table, mut n_differences) = (String::new(), 0);
         match &self.texts {
@@ -133,7 +134,7 @@ impl Two {
         (Markup(table), n_differences)
     }
 
-    /// What the sites of the two repeat, under the policy `content`.
+    /// The text that the sites of the two documents repeat, under the policy `content`.
     fn repeated(&self, run: &Run) -> Result<Option<Repeated>, Refusal> {
         let readable = self.details.iter().zip(&self.texts);
         let readable = readable.filter_map(|(detail, text)| {
@@ -144,7 +145,7 @@ impl Two {
         Ok(Repeated::read(out, &run.summary, readable)?)
     }
 
-    /// How the sites of the two relate.
+    /// Whether the two documents are from the same site.
     pub(crate) fn sites(&self) -> &'static str {
         let [a, b] = [&self.details[0], &self.details[1]]
             .map(|detail| detail.url.as_deref().and_then(site_of));
@@ -156,7 +157,7 @@ impl Two {
     }
 }
 
-/// Whether a table of differences has steps from one to the next.
+/// Whether a table of differences has links from one difference to the next.
 pub(crate) fn has_hops(differences: &Markup, n_rows: usize) -> bool {
     n_rows > 1 || differences.0.matches("<mark>").count() > MAX_AT_ONCE
 }
@@ -193,7 +194,7 @@ impl Side {
     }
 }
 
-/// A score, as the run recorded it and as it is now.
+/// A score: as recorded by the run, and as computed now.
 struct Score {
     name: &'static str,
     recorded: String,
@@ -217,7 +218,7 @@ struct Page {
     turn: Option<Turn>,
 }
 
-/// The way to the pairs of the same cluster.
+/// Links to the other pairs of the same cluster.
 struct Turn {
     number: usize,
     n_pairs: usize,
@@ -226,7 +227,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// None unless the pair is the kept document of a cluster and one dropped for it.
+    /// None unless the pair is the kept document of a cluster and a document dropped for it.
     fn of(run: &Run, docs: [u64; 2], cluster: u64) -> Option<Self> {
         let cluster = run.catalog.get(cluster)?;
         let other = match docs {

@@ -10,23 +10,23 @@ use crate::html::{Markup, name, shown};
 use crate::lanes::Stop;
 use crate::site::View;
 
-/// Tokens of a passage, at least: the default of `arose passages`.
+/// Minimum number of tokens of a passage: the default of `arose passages`.
 const MIN_TOKENS: usize = 50;
 
-/// How much of a text is compared, in bytes.
+/// Maximum number of bytes of a text that are compared.
 const MAX_BYTES: usize = 256 << 10;
 
-/// Documents that are compared with it.
+/// Maximum number of documents to compare.
 const MAX_DOCUMENTS: usize = 200;
 
-/// Documents listed for a passage.
+/// Maximum number of documents listed per passage.
 const MAX_LISTED: usize = 5;
 
 /// The passages that a document shares with others.
 #[derive(Default)]
 pub(crate) struct Shared {
     found: Option<Quotations>,
-    /// The passages in the text, as bytes, none overlapping another.
+    /// The passages in the text, as byte ranges that do not overlap.
     passages: Vec<Range<usize>>,
     is_cut: bool,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Elsewhere {
     pub(crate) passages: Vec<Listed>,
 }
 
-/// A passage and the documents that have some of it.
+/// A passage and the documents that contain parts of it.
 pub(crate) struct Listed {
     pub(crate) number: usize,
     pub(crate) documents: Vec<(u64, Markup)>,
@@ -87,7 +87,7 @@ impl Shared {
         Markup(marked)
     }
 
-    /// What the page says below the text.
+    /// The description below the text.
     pub(crate) fn elsewhere(&self) -> Elsewhere {
         let Some(found) = self.found.as_ref().filter(|_| !self.passages.is_empty()) else {
             return Elsewhere {

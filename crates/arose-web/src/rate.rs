@@ -1,7 +1,7 @@
 //! The pages for rating pairs, and the tables of ratings.
 //!
-//! A rater sees two documents and their differences, and no score. A rating is on the disk before
-//! the next pair is shown.
+//! A rater sees two documents and their differences, but no score. A rating is on disk before the
+//! next pair is shown.
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,13 +23,13 @@ use crate::pair::{Side, Two, has_hops};
 use crate::sample::Chosen;
 use crate::site::{Run, Shared, View};
 
-/// Who rates, and what.
+/// The rater and the sample.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ask {
     rater: String,
     by: String,
-    /// The pair to show, if not the next.
+    /// The pair to show, if it is not the next one.
     a: String,
     b: String,
 }
@@ -82,7 +82,7 @@ fn page_of(view: &View, ask: &Ask) -> Result<Page, Refusal> {
     let pair = match next.filter(|_| !rater.is_empty()) {
         Some(chosen) => {
             let two = Two::of(run, chosen.pair.a, chosen.pair.b)?;
-            // Raters judge the texts, not the decision of the policy.
+            // Raters rate the texts, not the decision of the policy.
             let (differences, n_differences) = two.differences(run, None);
             Some(PairToRate {
                 sides: [Side::new(&two, 0), Side::new(&two, 1)],
@@ -105,14 +105,14 @@ fn page_of(view: &View, ask: &Ask) -> Result<Page, Refusal> {
     })
 }
 
-/// A rater's name as stored: trimmed, without control characters, not too long.
+/// The name of a rater as stored: trimmed, without control characters, not too long.
 fn rater(text: &str) -> String {
     let text = text.trim().chars().filter(|c| !c.is_control());
     text.take(MAX_RATER).collect()
 }
 
-/// The pairs that a rater has rated as drawn in a sample. A pair of both samples is rated in both:
-/// a rating stands for the sample it was drawn in.
+/// The pairs of a sample that a rater has rated. A pair in both samples is rated in both, because a
+/// rating counts for the sample of the pair.
 fn rated_by(lines: &[Rating], rater: &str, by: By) -> BTreeSet<(u64, u64)> {
     let drawn = lines.iter().filter(|line| line.drawn_by == Some(by));
     let pairs = ratings::current(drawn).into_iter();
@@ -122,7 +122,7 @@ fn rated_by(lines: &[Rating], rater: &str, by: By) -> BTreeSet<(u64, u64)> {
         .collect()
 }
 
-/// What a rater said last of a sample and has not taken back.
+/// The last rating of a rater in a sample that was not undone.
 fn last_of<'a>(lines: &'a [Rating], rater: &str, by: By) -> Option<&'a Rating> {
     let rated = rated_by(lines, rater, by);
     let mut said = lines
@@ -132,7 +132,7 @@ fn last_of<'a>(lines: &'a [Rating], rater: &str, by: By) -> Option<&'a Rating> {
     said.find(|line| rated.contains(&(line.a, line.b)))
 }
 
-/// What a rater says.
+/// A submitted rating.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Said {
     rater: String,
@@ -211,7 +211,7 @@ fn address(rater: &str, by: By) -> String {
     format!("/rate?rater={}&by={}", in_address(rater), by.as_str())
 }
 
-/// Who takes back.
+/// A request to undo.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Undo {
     rater: String,

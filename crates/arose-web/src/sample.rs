@@ -1,12 +1,13 @@
-//! The pairs to rate: a random sample from every similarity range.
+//! Samples the pairs to rate: a random sample from every similarity range.
 //!
 //! *Question.* Which of millions of pairs should people look at, so that every similarity range is
-//! rated and nobody's choice matters?
+//! rated and the choice is unbiased?
 //!
-//! *Idea.* Every pair draws a number made of the seed and its two documents; of each range the
-//! pairs with the smallest numbers are taken, by B-sim and by C-sim apart. Raters see them in the
-//! order of another such number, so that ranges come mixed. The same seed and run give the same
-//! sample in the same order to every rater. *Cost.* One pass over the pairs; memory for the sample.
+//! *Idea.* Every pair gets a random number derived from the seed and its two documents. The pairs
+//! with the smallest numbers of each range are taken, separately by B-sim and by C-sim. Raters see
+//! them in the order of another such number, so that the ranges are mixed. The same seed and run
+//! give the same sample in the same order to every rater. *Cost.* One pass over the pairs, and
+//! memory for the sample.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +23,7 @@ pub(crate) struct Chosen {
     pub(crate) sites: Sites,
 }
 
-/// The pairs to rate, and how many there are to draw from.
+/// The pairs to rate, and the number of pairs they are sampled from.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) by_b: Vec<Chosen>,
@@ -31,7 +32,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Draws `n` pairs of each similarity range.
+    /// Samples `n` pairs from each similarity range.
     pub(crate) fn draw(pairs: &Path, documents: &Path, seed: u64, n: usize) -> Result<Self, Error> {
         let mut population = Population::default();
         let (mut by_b, mut by_c) = (Strata::new(n), Strata::new(n));
@@ -83,7 +84,7 @@ impl Strata {
         }
     }
 
-    /// All of them in the order in which they are shown.
+    /// All pairs in display order.
     fn finish(self, sites: &SitesOf) -> Vec<Chosen> {
         let mut chosen: Vec<(u64, Pair)> = self.levels.into_values().flatten().collect();
         chosen.sort_by_key(|(number, _)| mix(*number));

@@ -33,13 +33,13 @@ pub(crate) struct Ask {
     pub(crate) q: String,
     pub(crate) sort: String,
     pub(crate) all: String,
-    /// Versions one by one.
+    /// Show versions one by one.
     pub(crate) versions: String,
-    /// Only kept documents.
+    /// Show only kept documents.
     pub(crate) kept: String,
-    /// Results before the first one shown.
+    /// Number of results before the first one shown.
     pub(crate) from: String,
-    /// The cluster whose members are to be shown.
+    /// The cluster whose members are shown.
     pub(crate) expand: String,
 }
 
@@ -66,7 +66,7 @@ impl Ask {
         }
     }
 
-    /// The first page of results. Whoever wants every document wants those of one site as well.
+    /// The first page of results. If every document is a result, results per site are not limited.
     pub(crate) fn request(&self) -> Request {
         Request {
             offset: 0,
@@ -100,14 +100,14 @@ impl Ask {
         address
     }
 
-    /// The URL of this search, except for place and expansion.
+    /// The URL of this search, without offset and expansion.
     fn address(&self) -> String {
         format!("/?{}", self.options(&self.q))
     }
 
     /// The URL of this search with one more condition.
     fn narrowed(&self, condition: &str) -> String {
-        // The query is one condition, whatever it is made of.
+        // The query is one condition, whatever its parts.
         let q = match self.q.contains(" OR ") {
             true => format!("({}) {condition}", self.q.trim()),
             false => format!("{} {condition}", self.q.trim()),
@@ -166,7 +166,7 @@ struct Entry {
     members: Vec<Member>,
     n_hidden: u64,
     is_dropped: bool,
-    /// The name of its site and the way to its other results.
+    /// The name of its site and the link to its other results.
     more: Option<(Markup, String)>,
 }
 
@@ -275,7 +275,7 @@ fn in_words(results: &Results, from: usize) -> String {
     words
 }
 
-/// The counts that say something: of at least two values, or of one that not all documents have.
+/// The informative counts: those with at least two values, or with one that not all documents have.
 fn shown_facets(ask: &Ask, facets: &Facets) -> Vec<Facet> {
     let named = |field: &str, values: &[(String, u64)]| -> Vec<(Markup, Count, String)> {
         let values = values.iter().map(|(value, n)| {
@@ -295,7 +295,7 @@ fn shown_facets(ask: &Ask, facets: &Facets) -> Vec<Facet> {
     all.map(|(title, values)| Facet { title, values }).collect()
 }
 
-/// The ordinal that the documents of a result go by.
+/// The ordinal that the documents of a result share.
 fn head(ask: &Ask, hit: &Hit) -> u64 {
     match ask.collapse() {
         Collapse::Content => hit.group,
@@ -303,7 +303,7 @@ fn head(ask: &Ask, hit: &Hit) -> u64 {
     }
 }
 
-/// The other documents of a result that match.
+/// The other matching documents of a result.
 fn members(
     view: &View,
     ask: &Ask,

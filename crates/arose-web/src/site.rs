@@ -1,10 +1,9 @@
 //! The state of the server: the directory, its index and its run, kept up to date.
 //!
-//! All of it is one [`View`], which is never changed. A thread looks at the files every few
-//! seconds; when they have changed it brings the index up to date, reads what is needed, and puts a
-//! new view in place of the old one. Requests keep the view they began with. If the directory
-//! cannot be read at the time, as while a run is being repeated, the old view stays and pages say
-//! so.
+//! All of it is one immutable [`View`]. A thread checks the files every few seconds. If they have
+//! changed, it updates the index, reads the results, and replaces the old view with a new one.
+//! Requests keep the view they started with. If the directory cannot be read at the time, for
+//! example while a run is being repeated, the old view stays and the pages say so.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -23,22 +22,22 @@ use crate::{Config, Error};
 /// The pause between two checks is at least this many times the duration of a check.
 const PAUSE_FACTOR: u32 = 10;
 
-/// What every handler gets.
+/// The argument of every handler.
 pub(crate) type Shared = Arc<Site>;
 
 /// Everything that is served.
 pub(crate) struct Site {
     config: Config,
-    /// Replaced as a whole.
+    /// Always replaced as a whole.
     view: RwLock<Arc<View>>,
     pub(crate) lanes: Lanes,
 }
 
-/// The directory at some time.
+/// A snapshot of the directory.
 pub(crate) struct View {
     pub(crate) folder: Folder,
     pub(crate) index: Arc<Index>,
-    /// What `arose dedup` has found; none in a directory of archives.
+    /// The results of `arose dedup`; none in a directory of archives.
     pub(crate) run: Option<Arc<Run>>,
     /// Why later changes of the directory are not shown.
     pub(crate) trouble: Option<String>,
@@ -57,7 +56,7 @@ pub(crate) struct Run {
 }
 
 impl Site {
-    /// Reads what is needed from the directory, and keeps up with it.
+    /// Reads the directory, and keeps the result up to date.
     pub(crate) fn open(folder: Folder, index: Index, config: &Config) -> Result<Shared, Error> {
         let view = View::open(folder, index, config)?;
         let site = Arc::new(Self {
@@ -76,7 +75,7 @@ impl Site {
         self.config.token.as_deref()
     }
 
-    /// The directory as it is now.
+    /// The current snapshot of the directory.
     pub(crate) fn view(&self) -> Arc<View> {
         let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&view)
@@ -86,7 +85,7 @@ impl Site {
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
     }
 
-    /// Takes a new view if the files have changed.
+    /// Replaces the view if the files have changed.
     fn look(&self) {
         let view = self.view();
         if view.files.is_current(&view.folder) && view.trouble.is_none() {
@@ -104,14 +103,14 @@ impl Site {
     }
 }
 
-/// Looks at the directory as long as it is served.
+/// Watches the directory as long as it is served.
 fn watch(site: &Weak<Site>) {
     let mut pause = Duration::ZERO;
     while let Some(site) = site.upgrade() {
         let least = site.config.watch;
         let begin = Instant::now();
         site.look();
-        // A look at many files is not taken all the time.
+        // Directories with many files are checked less often.
         pause = least.max(begin.elapsed() * PAUSE_FACTOR).max(pause / 2);
         drop(site);
         std::thread::sleep(pause);
@@ -135,7 +134,7 @@ impl View {
         })
     }
 
-    /// The same directory as it is now, its index brought up to date.
+    /// A new view of the same directory, with its index updated.
     fn renew(folder: &Folder, config: &Config) -> Result<Self, Error> {
         let folder = folder.reopen()?;
         arose_search::update(&folder, &Indexing::default(), &Progress::default())?;
@@ -153,7 +152,7 @@ impl View {
         }
     }
 
-    /// The run, or a page that says there is none.
+    /// The run, or an error page if there is none.
     pub(crate) fn run(&self) -> Result<&Run, Refusal> {
         self.run.as_deref().ok_or_else(|| {
             Refusal::not_found(

@@ -2,7 +2,7 @@
 //
 // node browser.mjs ADDRESS DIRECTORY CRAWL [SCREENSHOTS]
 // ADDRESS serves a run in DIRECTORY, CRAWL serves a directory of archives.
-// AROSE_PLAYWRIGHT names the module playwright-core, AROSE_CHROMIUM the browser.
+// AROSE_PLAYWRIGHT is the module playwright-core, AROSE_CHROMIUM the browser.
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import assert from "node:assert/strict";
@@ -16,7 +16,7 @@ const browser = await chromium.launch({
     "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
 
-// Nothing may be said in the console, and nobody else may be asked.
+// The console must be empty, and no other server may be contacted.
 const complaints = [];
 function listen(page) {
   page.on("console", (message) => complaints.push(`console: ${message.text()} at ${page.url()}`));
@@ -47,7 +47,7 @@ try {
   await page.keyboard.press("Enter");
   await page.waitForSelector(".results");
   assert.match(await page.textContent(".count"), /17 documents in 4 results/);
-  // A site has two results on a page, and a way to the others.
+  // A site has two results on a page, and a link to the others.
   await page.click("text=more from example.org");
   await page.waitForURL(/site/);
   await page.click("text=and 11 near duplicates");
@@ -74,7 +74,7 @@ try {
     await page.keyboard.press("k");
     assert.match(await page.textContent("[data-hop-at]"), /difference (\d+) of \1$/);
   }
-  // Differences near each other share a row of many screens, which has steps as well.
+  // Differences near each other share a row of many screens, which also has steps.
   await page.goto(address + dense);
   await page.waitForLoadState("load");
   let below = 0;
@@ -86,7 +86,7 @@ try {
     below = place;
   }
 
-  // A result leads to its document, counts narrow a search, and only kept documents are shown.
+  // A result links to its document, counts narrow a search, and only kept documents are shown.
   await page.goto(address + "/?q=stranger");
   await page.click(".results h2 a");
   await page.waitForURL(/\/document\/15/);
@@ -109,7 +109,7 @@ try {
   await page.click("tbody a");
   await page.waitForSelector(".members-table");
 
-  // Rate ten pairs by keyboard, take one back, give it again.
+  // Rate ten pairs by keyboard, undo one, and rate it again.
   await page.goto(address + "/rate");
   await page.keyboard.type("Anna");
   await page.keyboard.press("Enter");
@@ -123,7 +123,7 @@ try {
   assert.equal(await page.evaluate(() => document.querySelector("progress")?.value), 10);
   assert.equal(await rated(), before + 10);
 
-  // A table that is open changes when another rates.
+  // An open table changes when another rater rates.
   await page.goto(address + "/ratings");
   assert.match(await page.textContent("h1"), /10 pairs rated/);
   const other = await browser.newPage();
@@ -134,7 +134,7 @@ try {
   await other.close();
   await page.waitForSelector("text=Agreement");
 
-  // A crawl that goes on.
+  // A crawl that continues.
   writeFileSync(statistics, [0, 1, 2, 3].map((i) => sample(i)).join(""));
   await page.goto(address + "/crawl");
   assert.match(await page.textContent(".figures"), /2,700/);
@@ -143,8 +143,8 @@ try {
   appendFileSync(statistics, sample(60, { is_done: true }));
   await page.waitForSelector("text=finished after 60 s");
 
-  // The stored page of a crawl is shown, and can neither run scripts nor reach anyone. The browser
-  // says in the console what it has blocked.
+  // The stored page of a crawl is shown, and can neither run scripts nor send requests. The browser
+  // logs blocked requests in the console.
   const visitor = await browser.newPage({ viewport: { width: 1200, height: 800 } });
   const requests = [];
   visitor.on("requestfinished", (request) => requests.push(request.url()));
@@ -161,7 +161,7 @@ try {
   assert.equal(await visitor.locator("header nav a").count(), 1);
   await visitor.close();
 
-  // Without scripts the same pages work, rating included.
+  // Without scripts the same pages work, including rating.
   const plain = await browser.newContext({ javaScriptEnabled: false });
   const still = await plain.newPage();
   listen(still);
@@ -177,7 +177,7 @@ try {
 assert.deepEqual(complaints, []);
 console.log("all pages visited, nothing to complain about");
 
-// Presses a key and waits for the page on which so many pairs are rated, its script included.
+// Presses a key and waits for the page on which `n` pairs are rated, including its script.
 async function press(key, n) {
   await page.keyboard.press(key);
   await page.waitForFunction((n) => document.querySelector("progress")?.value === n, n);
@@ -197,7 +197,7 @@ function all() {
   return [...own, ["stored", crawl + "/document/0"], ["archives", crawl + "/?q=page"]];
 }
 
-// On a phone nothing is cut off, and nothing has to be moved sideways to be read.
+// On a phone nothing is clipped, and nothing has to be scrolled sideways.
 async function measure() {
   const context = await browser.newContext({ viewport: { width: 360, height: 700 } });
   const visitor = await context.newPage();
@@ -208,10 +208,10 @@ async function measure() {
   await context.close();
 }
 
-// The elements that reach beyond the window, or have more in them than they show.
+// The elements that extend beyond the window, or contain more than they show.
 function cut() {
   const looks = (element) => getComputedStyle(element);
-  // What is there for screen readers alone.
+  // Elements for screen readers only.
   const isUnseen = (element) => element && (looks(element).clipPath !== "none" || isUnseen(element.parentElement));
   const isCut = (element) => {
     const { left, right, width, height } = element.getBoundingClientRect();

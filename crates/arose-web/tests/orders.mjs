@@ -2,7 +2,7 @@
 //
 // node orders.mjs ADDRESS DIRECTORY [SCREENSHOTS]
 // ADDRESS serves the crawl that runs in DIRECTORY.
-// AROSE_PLAYWRIGHT names the module playwright-core, AROSE_CHROMIUM the browser.
+// AROSE_PLAYWRIGHT is the module playwright-core, AROSE_CHROMIUM the browser.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,7 +19,7 @@ const browser = await chromium.launch({
 const page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
 page.setDefaultTimeout(60000);
 
-// Pages fetched, as the crawl last said.
+// Number of pages fetched, as last reported by the crawl.
 const fetched = () => {
   const lines = readFileSync(`${folder}/statistics.jsonl`, "utf8").trim().split("\n");
   return JSON.parse(lines.at(-1)).pages;
@@ -44,13 +44,13 @@ try {
   await heading("running for");
   await photograph("crawl-running");
 
-  // Figures are renewed, and a button keeps the focus meanwhile.
+  // Statistics are refreshed, and a button keeps the focus meanwhile.
   await page.focus('button:text-is("Pause")');
   const before = await page.textContent(".figures");
   await page.waitForFunction((old) => document.querySelector(".figures").textContent !== old, before);
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Pause");
 
-  // A button that is held for longer than the figures stay is pressed all the same.
+  // A button that is held for longer than the refresh interval still works.
   const box = await page.locator('button:text-is("Pause")').boundingBox();
   await page.mouse.move(box.x + 5, box.y + 5);
   await page.mouse.down();
@@ -60,7 +60,7 @@ try {
   await heading("paused after");
   assert.ok(existsSync(`${folder}/pause`));
   await photograph("crawl-paused");
-  // Nothing is fetched any more, after what was under way.
+  // Nothing is fetched any more, except open requests.
   let last = -1;
   await until("the crawl pauses", async () => {
     const now = fetched();
@@ -74,14 +74,14 @@ try {
   await heading("running for");
   await until("the crawl goes on", () => fetched() > last);
 
-  // New settings are taken; such as make no sense are not, and the crawl goes on.
+  // New settings are applied; invalid settings are rejected, and the crawl continues.
   await page.click('button:text-is("Reload settings")');
-  await page.waitForSelector("text=The crawl has taken the settings");
+  await page.waitForSelector("text=The crawl has applied the settings");
   await photograph("crawl-reloaded");
   const settings = readFileSync(`${folder}/settings.toml`, "utf8");
   writeFileSync(`${folder}/settings.toml`, "[polite]\ndelay = \"long\"\n");
   await page.click('button:text-is("Reload settings")');
-  await page.waitForSelector("text=Order not taken");
+  await page.waitForSelector("text=Order failed");
   await photograph("crawl-not-reloaded");
   writeFileSync(`${folder}/settings.toml`, settings);
   const then = fetched();

@@ -40,12 +40,12 @@ pub struct Banding {
     features: Features,
 }
 
-/// What each kind of error costs, relative to the other.
+/// The cost of each kind of error, relative to the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// The cost of a candidate below the threshold, which verification must discard.
     pub false_positive: f64,
-    /// The cost of a pair above the threshold that is missed for good.
+    /// The cost of a pair above the threshold that is missed.
     pub false_negative: f64,
 }
 
@@ -74,11 +74,11 @@ impl Weights {
 }
 
 impl Banding {
-    /// `b` bands of `q` rows.
+    /// Creates `b` bands of `q` rows.
     ///
     /// # Errors
     ///
-    /// When either is zero or above 65,535.
+    /// Returns an error if either is zero or above 65,535.
     pub fn new(b: usize, q: usize) -> Result<Self, Error> {
         let features = Features::new(b, q).map_err(|_| {
             Error::parameter("bands x rows", format!("{b} x {q}"), "1..=65535 each")
@@ -86,14 +86,15 @@ impl Banding {
         Ok(Self { features })
     }
 
-    /// The banding of at most `t` MinHash values with the least weighted error around `threshold`.
+    /// Returns the banding of at most `t` MinHash values with the smallest weighted error around
+    /// `threshold`.
     ///
-    /// Both integrals are taken by Simpson's rule with 200 intervals; of equal minima the one with
-    /// fewer bands wins.
+    /// Both integrals are computed by Simpson's rule with 200 intervals. If several bandings have
+    /// the same error, the one with the fewest bands is chosen.
     ///
     /// # Errors
     ///
-    /// When `t` is zero or above 65,535, or a weight is negative or not finite.
+    /// Returns an error if `t` is zero or above 65,535, or a weight is negative or not finite.
     ///
     /// ```
     /// use arose::{Threshold, banding::{Banding, Weights}};
@@ -118,12 +119,13 @@ impl Banding {
         Ok(best)
     }
 
-    /// The banding of at most `t` MinHash values with the longest bands, and as few of them as
-    /// possible, that finds pairs *at* the threshold with probability `recall` or more.
+    /// Returns the banding of at most `t` MinHash values with the longest bands, and as few of them
+    /// as possible, that finds pairs *at* the threshold with probability `recall` or more.
     ///
     /// # Errors
     ///
-    /// When `t` is zero or above 65,535, or no banding of `t` MinHash values reaches the recall.
+    /// Returns an error if `t` is zero or above 65,535, or no banding of `t` MinHash values reaches
+    /// the recall.
     ///
     /// ```
     /// use arose::{Threshold, banding::Banding};
@@ -136,7 +138,7 @@ impl Banding {
         for q in (1..=t).rev() {
             let ln_band_misses = (-threshold.get().powf(q as f64)).ln_1p();
             let b = ((-recall.get()).ln_1p() / ln_band_misses).ceil().max(1.0);
-            // An infinite `b`, which no number of bands can replace, is skipped.
+            // An infinite `b` is skipped, since no number of bands suffices.
             if b * q as f64 <= t as f64 {
                 return Self::new(b as usize, q);
             }
@@ -145,39 +147,39 @@ impl Banding {
         Err(Error::parameter("recall", recall.get(), expected))
     }
 
-    /// The number of bands.
+    /// Returns the number of bands.
     #[must_use]
     pub const fn b(self) -> usize {
         self.features.k()
     }
 
-    /// The number of rows in each band.
+    /// Returns the number of rows in each band.
     #[must_use]
     pub const fn q(self) -> usize {
         self.features.s()
     }
 
-    /// P(candidate | s) for a pair of similarity `s` in `0..=1` (clamped).
+    /// Returns P(candidate | s) for a pair of similarity `s` in `0..=1` (clamped).
     #[must_use]
     pub fn candidate_probability(self, s: f64) -> f64 {
         let band_agrees = s.clamp(0.0, 1.0).powf(self.q() as f64);
         -(self.b() as f64 * (-band_agrees).ln_1p()).exp_m1()
     }
 
-    /// `(1/b)^(1/q)`, near which the curve is steepest.
+    /// Returns `(1/b)^(1/q)`, near which the curve is steepest.
     #[must_use]
     pub fn threshold(self) -> f64 {
         (1.0 / self.b() as f64).powf(1.0 / self.q() as f64)
     }
 
-    /// The key of each band: a hash of the band's number and its values, so that keys of different
-    /// bands may share one table. Samples past the last band are not used.
+    /// Returns the key of each band: a hash of the band's number and its values, so that keys of
+    /// different bands may share one table. Values after the last band are not used.
     ///
     /// [`crate::candidates::candidate_pairs`] makes pairs of them.
     ///
     /// # Errors
     ///
-    /// When the sketch has fewer than `b q` MinHash values.
+    /// Returns an error if the sketch has fewer than `b q` MinHash values.
     pub fn keys<V: Copy + Into<u64>>(self, sketch: &[V]) -> Result<Vec<u64>, Error> {
         let used = sketch.get(..self.features.t());
         let expected = "bands * rows samples or more";
@@ -200,7 +202,7 @@ fn check_samples(t: usize) -> Result<(), Error> {
     }
 }
 
-/// The integral of `f` from `from` to `to` by Simpson's rule with 200 intervals.
+/// Returns the integral of `f` from `from` to `to` by Simpson's rule with 200 intervals.
 fn simpson(f: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
     const N_INTERVALS: u32 = 200;
     let step = (to - from) / f64::from(N_INTERVALS);
@@ -244,7 +246,7 @@ mod tests {
         check_choice(128, 0.5, (25, 5), 0.5253, 0.5478);
     }
 
-    /// The weight of an error moves the step away from it.
+    /// A larger weight of an error moves the step away from that error.
     #[test]
     fn weights_move_the_step() {
         let choose = |false_positive, false_negative| {
@@ -258,14 +260,14 @@ mod tests {
         };
         assert!(choose(0.1, 0.9) < choose(0.5, 0.5));
         assert!(choose(0.5, 0.5) < choose(0.9, 0.1));
-        // With one weight zero all but one extreme is free.
+        // If one weight is zero, every banding except one extreme has no error.
         let free = Weights {
             false_positive: 1.0,
             false_negative: 0.0,
         };
         let longest = Banding::choose(30, threshold(0.7), free).unwrap();
         assert_eq!((longest.b(), longest.q()), (1, 30));
-        // Of equal minima the first wins: here all are zero.
+        // Of equal errors the first is chosen: here all are zero.
         let none = Weights {
             false_positive: 0.0,
             false_negative: 0.0,
@@ -338,7 +340,7 @@ mod tests {
         assert!((integral - 9.0).abs() < 1e-12, "{integral}");
     }
 
-    /// 4,000 pairs of sketches whose MinHash values agree independently with probability s; the
+    /// 4,000 pairs of sketches whose MinHash values match independently with probability s; the
     /// rate of candidates must lie within four standard errors of P(candidate | s).
     #[test]
     fn observed_rates_follow_the_curve() {

@@ -20,9 +20,9 @@
 
 use std::f64::consts::PI;
 
-/// The natural logarithm of the gamma function, for `x > 0`.
+/// Returns the natural logarithm of the gamma function, for `x > 0`.
 ///
-/// Infinite at zero; not a number below, where the gamma function changes sign.
+/// Infinite at zero; NaN below zero, where the gamma function changes sign.
 ///
 /// ```
 /// use arose::binomial::ln_gamma;
@@ -48,7 +48,8 @@ pub fn ln_gamma(x: f64) -> f64 {
     ln_power + stirling_series(shifted) - f64::ln(product)
 }
 
-/// The number of ways to choose `k` of `n` things; exact for `n <= 50`, infinite past 1.8e308.
+/// Returns the number of ways to choose `k` of `n` things; exact for `n <= 50`, infinite beyond
+/// 1.8e308.
 ///
 /// ```
 /// use arose::binomial::choose;
@@ -69,7 +70,7 @@ pub fn choose(n: u64, k: u64) -> f64 {
     (0..k).fold(1.0, |ways, i| ways * (n - i) as f64 / (i + 1) as f64)
 }
 
-/// The natural logarithm of [`choose`], finite for every `k <= n`.
+/// Returns the natural logarithm of [`choose`], finite for every `k <= n`.
 #[must_use]
 pub fn ln_choose(n: u64, k: u64) -> f64 {
     if k > n {
@@ -86,7 +87,7 @@ pub fn ln_choose(n: u64, k: u64) -> f64 {
     entropy + width + stirling_error(n) - stirling_error(k) - stirling_error(n - k)
 }
 
-/// The probability of exactly `i` successes in `n` trials of probability `p`.
+/// Returns the probability of exactly `i` successes in `n` trials of probability `p`.
 ///
 /// ```
 /// use arose::binomial::pmf;
@@ -98,7 +99,7 @@ pub fn pmf(n: u64, p: f64, i: u64) -> f64 {
     density(n, p, 1.0 - p, i)
 }
 
-/// The probability of at least `c` successes in `n` trials of probability `p`.
+/// Returns the probability of at least `c` successes in `n` trials of probability `p`.
 ///
 /// ```
 /// use arose::binomial::at_least;
@@ -111,7 +112,7 @@ pub fn at_least(n: u64, p: f64, c: u64) -> f64 {
     upper_tail(n, p, 1.0 - p, c)
 }
 
-/// The probability of at most `c` successes in `n` trials of probability `p`.
+/// Returns the probability of at most `c` successes in `n` trials of probability `p`.
 #[must_use]
 pub fn at_most(n: u64, p: f64, c: u64) -> f64 {
     let p = p.clamp(0.0, 1.0);
@@ -119,7 +120,7 @@ pub fn at_most(n: u64, p: f64, c: u64) -> f64 {
     upper_tail(n, 1.0 - p, p, n.saturating_sub(c))
 }
 
-/// P(X >= c) for success probability `p` and failure probability `q`.
+/// Returns P(X >= c) for success probability `p` and failure probability `q`.
 fn upper_tail(n: u64, p: f64, q: f64, c: u64) -> f64 {
     if p.is_nan() {
         f64::NAN
@@ -134,7 +135,8 @@ fn upper_tail(n: u64, p: f64, q: f64, c: u64) -> f64 {
     }
 }
 
-/// The sum of the terms `c..=n`, for `c` above the mean, where each term is smaller than the last.
+/// Returns the sum of the terms `c..=n`, for `c` above the mean, where each term is smaller than
+/// the last.
 fn sum_from(n: u64, p: f64, q: f64, c: u64) -> f64 {
     let mut term = density(n, p, q, c);
     let mut sum = term;
@@ -148,7 +150,7 @@ fn sum_from(n: u64, p: f64, q: f64, c: u64) -> f64 {
     sum
 }
 
-/// Loader's form of the binomial term; `q = 1 - p`.
+/// Computes Loader's form of the binomial term; `q = 1 - p`.
 fn density(n: u64, p: f64, q: f64, i: u64) -> f64 {
     if p.is_nan() {
         return f64::NAN;
@@ -175,7 +177,7 @@ fn density(n: u64, p: f64, q: f64, i: u64) -> f64 {
     (whole / (2.0 * PI * part * rest)).sqrt() * exponent.exp()
 }
 
-/// `q^n` with `q = 1 - p`, precise also when `p` is tiny.
+/// Computes `q^n` with `q = 1 - p`, precise even if `p` is tiny.
 fn power_of_complement(p: f64, q: f64, n: u64) -> f64 {
     if n == 0 {
         return 1.0;
@@ -184,7 +186,7 @@ fn power_of_complement(p: f64, q: f64, n: u64) -> f64 {
     (n as f64 * ln_q).exp()
 }
 
-/// `x ln(x/m) + m - x`: the distance of `x` from its mean `m`, zero if equal.
+/// Computes `x ln(x/m) + m - x`: the distance of `x` from its mean `m`, zero if equal.
 fn deviance(x: f64, m: f64) -> f64 {
     let difference = x - m;
     if difference.abs() >= 0.1 * (x + m) {
@@ -201,10 +203,11 @@ fn deviance(x: f64, m: f64) -> f64 {
     sum
 }
 
-/// From here on five terms of Stirling's series are exact to the last digit.
+/// From this value on, five terms of Stirling's series are exact to the last digit.
 const STIRLING_FROM: f64 = 16.0;
 
-/// `ln n!` minus Stirling's approximation `(n + 1/2) ln n - n + ln(2 pi) / 2`, for `n >= 1`.
+/// Returns `ln n!` minus Stirling's approximation `(n + 1/2) ln n - n + ln(2 pi) / 2`, for
+/// `n >= 1`.
 fn stirling_error(n: u64) -> f64 {
     let x = n as f64;
     if x >= STIRLING_FROM {
@@ -214,7 +217,7 @@ fn stirling_error(n: u64) -> f64 {
     (factorial as f64).ln() - (x + 0.5) * x.ln() + x - 0.5 * (2.0 * PI).ln()
 }
 
-/// `1/(12x) - 1/(360x^3) + 1/(1260x^5) - 1/(1680x^7) + 1/(1188x^9)`.
+/// Computes `1/(12x) - 1/(360x^3) + 1/(1260x^5) - 1/(1680x^7) + 1/(1188x^9)`.
 fn stirling_series(x: f64) -> f64 {
     let y = 1.0 / (x * x);
     let coefficients = [

@@ -23,8 +23,8 @@
 //! *Parameters.* `cap`, the size of the largest bucket that is expanded: [`DEFAULT_CAP`].
 //!
 //! *Cost.* One sort of the entries and one of the pairs; 16 bytes per entry and 16 per pair, in
-//! memory. *Error.* None except what the large buckets report. The output is sorted and does not
-//! depend on the order of the input.
+//! memory. *Error.* None except for the pairs that large buckets report as lost. The output is
+//! sorted and does not depend on the order of the input.
 //!
 //! *Not for* tables larger than memory, where the same passes run as external sorts.
 
@@ -34,7 +34,7 @@ use crate::feature::b_sim;
 use crate::slot_index::n_probes;
 use crate::{DocId, Error, Threshold};
 
-/// The longest run of documents with one key that is expanded to all its pairs.
+/// The size of the largest bucket that is expanded to all its pairs.
 pub const DEFAULT_CAP: usize = 1000;
 
 /// Two documents, `a` before `b`, that may be similar.
@@ -47,7 +47,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The pair of two documents in either order; none if they are the same.
+    /// Returns the pair of two documents in either order; none if they are the same.
     #[must_use]
     pub fn new(one: DocId, other: DocId) -> Option<Self> {
         let (a, b) = (one.min(other), one.max(other));
@@ -55,14 +55,15 @@ impl Candidate {
     }
 }
 
-/// A run of documents too long to expand.
+/// A bucket too large to expand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LongRun {
     /// The key they share.
     pub key: u64,
-    /// How many documents share it.
+    /// The number of documents that share it.
     pub n_docs: usize,
-    /// How many of its pairs this run did not yield. Other keys may have yielded some of them.
+    /// The number of pairs that this bucket did not yield. Other keys may have yielded some of
+    /// them.
     pub n_pairs_lost: u64,
 }
 
@@ -71,11 +72,11 @@ pub struct LongRun {
 pub struct Candidates {
     /// Every pair once, sorted.
     pub pairs: Vec<Candidate>,
-    /// The runs that became stars, by key.
+    /// The buckets that became stars, by key.
     pub long_runs: Vec<LongRun>,
 }
 
-/// The pairs of documents that share a key, runs above `cap` as stars.
+/// Returns the pairs of documents that share a key. Buckets larger than `cap` become stars.
 ///
 /// A document that has a key twice counts once.
 ///
@@ -107,7 +108,8 @@ pub fn candidate_pairs(mut entries: Vec<(u64, DocId)>, cap: usize) -> Candidates
     found
 }
 
-/// The same pairs, without cap, by comparing all entries with all: the oracle.
+/// Returns the same pairs, without a cap, by comparing all entries with each other: the reference
+/// implementation.
 #[must_use]
 pub fn candidate_pairs_by_comparison(entries: &[(u64, DocId)]) -> Vec<Candidate> {
     let mut pairs = Vec::new();
@@ -120,8 +122,8 @@ pub fn candidate_pairs_by_comparison(entries: &[(u64, DocId)]) -> Vec<Candidate>
     pairs
 }
 
-/// Table `j` of the features: (feature `j`, document), sorted. Rows without such a feature are left
-/// out.
+/// Returns table `j` of the super-shingles: (super-shingle `j`, document), sorted. Rows without
+/// such a super-shingle are left out.
 #[must_use]
 pub fn sorted_table<F: AsRef<[u64]>>(rows: &[(DocId, F)], j: usize) -> Vec<(u64, DocId)> {
     let entry = |row: &(DocId, F)| row.1.as_ref().get(j).map(|&feature| (feature, row.0));
@@ -130,20 +132,20 @@ pub fn sorted_table<F: AsRef<[u64]>>(rows: &[(DocId, F)], j: usize) -> Vec<(u64,
     table
 }
 
-/// Pairs that agree in enough features.
+/// Pairs with enough matching super-shingles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SimilarPairs {
     /// Every pair once with its B-sim, sorted.
     pub pairs: Vec<(Candidate, usize)>,
-    /// The runs that became stars, table after table.
+    /// The buckets that became stars, table by table.
     pub long_runs: Vec<LongRun>,
 }
 
-/// The pairs of documents that agree in at least `r` of their `k` features.
+/// Returns the pairs of documents that match in at least `r` of their `k` super-shingles.
 ///
 /// # Errors
 ///
-/// When `r` is not in `1..=k`, rows differ in length, or a document has two rows.
+/// Returns an error if `r` is not in `1..=k`, rows differ in length, or a document has two rows.
 ///
 /// ```
 /// use arose::{DocId, candidates::{DEFAULT_CAP, similar_pairs}};
@@ -206,44 +208,44 @@ fn features_by_doc<F: AsRef<[u64]>>(
     Ok(by_doc)
 }
 
-/// What two documents share.
+/// The values that two documents share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PairCount {
     /// The documents.
     pub pair: Candidate,
     /// The number of values in both sketches, ignored ones included.
     pub n_common: usize,
-    /// How many of those were ignored as too common to make pairs.
+    /// The number of those that were ignored because they are too common.
     pub n_common_ignored: usize,
     /// The number of values in either sketch.
     pub n_union: usize,
 }
 
 impl PairCount {
-    /// The share of common values: an unbiased estimate of the similarity for sketches that sample
-    /// by value (mod-m), and the similarity itself for whole shingle sets.
+    /// Returns the share of common values: an unbiased estimate of the similarity for sketches that
+    /// sample by value (mod-m), and the similarity itself for whole shingle sets.
     ///
-    /// Not for sketches of the `s` smallest values, where this quotient is biased.
+    /// Not for sketches of the `s` smallest values, for which this ratio is biased.
     #[must_use]
     pub fn resemblance(&self) -> f64 {
         self.n_common as f64 / self.n_union as f64
     }
 }
 
-/// What one document brought along.
+/// The values of one document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DocCount {
     /// The document.
     pub doc: DocId,
     /// The number of values in its sketch.
     pub n_values: usize,
-    /// How many of them were ignored as too common to make pairs.
+    /// The number of them that were ignored because they are too common.
     pub n_ignored: usize,
 }
 
 impl DocCount {
-    /// Whether over half of the values were ignored, so that duplicates may have been missed:
-    /// compare the document by exact digest and features instead.
+    /// Returns whether more than half of the values were ignored, so that duplicates may have been
+    /// missed. Compare such a document by exact digest and super-shingles instead.
     #[must_use]
     pub fn needs_fallback(&self) -> bool {
         self.n_ignored > self.n_values / 2
@@ -253,7 +255,7 @@ impl DocCount {
 /// The common values of all pairs of documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommonValues {
-    /// The pairs with a value in common that was not ignored, sorted.
+    /// The pairs that share a value that was not ignored, sorted.
     pub pairs: Vec<PairCount>,
     /// Every document, sorted.
     pub docs: Vec<DocCount>,
@@ -262,7 +264,7 @@ pub struct CommonValues {
 }
 
 impl CommonValues {
-    /// The pairs whose similarity reaches the threshold.
+    /// Returns the pairs whose similarity reaches the threshold.
     pub fn resembling(&self, threshold: Threshold) -> impl Iterator<Item = &PairCount> {
         self.pairs
             .iter()
@@ -278,7 +280,7 @@ impl CommonValues {
 /// Counts the common values of all pairs from a table of (value, document).
 ///
 /// Values of more than `cap` documents make no pairs. Pairs that share only such values are
-/// missing; all others are counted in full. A document that has a value twice counts once.
+/// missing; all others are counted completely. A document that has a value twice counts once.
 ///
 /// ```
 /// use arose::{DocId, candidates::common_values};
@@ -352,21 +354,21 @@ fn pair_count(
     }
 }
 
-/// The part of a sorted table that belongs to one document.
+/// Returns the rows of one document in a sorted table.
 fn values_of(doc: DocId, table: &[(DocId, u64)]) -> &[(DocId, u64)] {
     let start = table.partition_point(|entry| entry.0 < doc);
     let length = table[start..].partition_point(|entry| entry.0 == doc);
     &table[start..start + length]
 }
 
-/// How many values two sorted lists share.
+/// Returns the number of values that two sorted lists share.
 fn n_common_values(a: &[(DocId, u64)], b: &[(DocId, u64)]) -> usize {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let is_in_long = |value| long.binary_search_by_key(&value, |entry| entry.1).is_ok();
     short.iter().filter(|entry| is_in_long(entry.1)).count()
 }
 
-/// Sorts the entries, drops repeated ones, and yields the runs of equal keys.
+/// Sorts the entries, removes repeated ones, and yields the buckets.
 fn sorted_runs(entries: &mut Vec<(u64, DocId)>) -> impl Iterator<Item = &[(u64, DocId)]> {
     entries.sort_unstable();
     entries.dedup();
@@ -385,7 +387,7 @@ fn append_star(run: &[(u64, DocId)], pairs: &mut Vec<Candidate>) {
     }
 }
 
-/// The number of pairs among `n` documents.
+/// Returns the number of pairs among `n` documents.
 fn n_pairs(n: usize) -> u64 {
     let n = n as u64;
     (n * n.saturating_sub(1)) / 2

@@ -51,7 +51,7 @@ pub struct Pair {
     pub similarity: f64,
 }
 
-/// A document and its similarity to another one that the context names.
+/// A document and its similarity to another one, which follows from the context.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
     /// The document.
@@ -60,7 +60,7 @@ pub struct Scored {
     pub similarity: f64,
 }
 
-/// A group of documents, each similar to the one that represents them.
+/// A group of documents, each similar to the representative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
     /// The document to keep.
@@ -70,23 +70,24 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The number of documents, representative included.
+    /// Returns the number of documents, representative included.
     #[must_use]
     pub fn size(&self) -> usize {
         self.members.len() + 1
     }
 
-    /// The least similarity of a member to the representative; 1 if it is alone.
+    /// Returns the smallest similarity of a member to the representative; 1 if there are no
+    /// members.
     #[must_use]
     pub fn min_similarity(&self) -> f64 {
         let similarities = self.members.iter().map(|member| member.similarity);
         similarities.fold(1.0, f64::min)
     }
 
-    /// The minimum similarity of two documents of the cluster, 1 if there is only one.
+    /// Returns the minimum similarity of two documents of the cluster, 1 if there is only one.
     ///
     /// One minus this is the cluster's diameter. All pairs are compared if there are at most
-    /// `max_pairs`; otherwise that many are drawn with replacement, and the result is an upper
+    /// `max_pairs`; otherwise that many are sampled with replacement, and the result is an upper
     /// bound.
     pub fn min_pair_similarity(
         &self,
@@ -111,7 +112,7 @@ impl Cluster {
     }
 }
 
-/// Draws an ordered pair of different values below `n`, which is at least two.
+/// Samples an ordered pair of different values below `n`, which is at least two.
 fn distinct_pair(random: &mut SplitMix, n: u64) -> (usize, usize) {
     let first = random.below(n);
     let other = random.below(n - 1);
@@ -119,10 +120,11 @@ fn distinct_pair(random: &mut SplitMix, n: u64) -> (usize, usize) {
     (first as usize, second as usize)
 }
 
-/// The priority of a document; the one with the greatest represents its cluster.
+/// The priority of a document. The document with the highest priority represents its cluster.
 ///
-/// More exact copies first, then the greater weight, then the older, then the smaller ID. As the ID
-/// is part of it, different documents are never equal.
+/// Documents with more exact duplicates come first, then those with the greater weight, then the
+/// older ones, then those with the smaller ID. Since the ID is included, two documents never have
+/// equal priority.
 ///
 /// ```
 /// use arose::{DocId, cluster::Priority};
@@ -135,16 +137,16 @@ fn distinct_pair(random: &mut SplitMix, n: u64) -> (usize, usize) {
 pub struct Priority {
     /// Number of exact duplicates that this document represents, including itself.
     pub exact_copies: u64,
-    /// PageRank, OPIC cash or any other merit; not a number counts as the least.
+    /// PageRank, OPIC cash or any other measure of importance; NaN counts as the smallest.
     pub weight: f64,
-    /// When it was first seen, on any monotonic clock; use `u64::MAX` if unknown.
+    /// The time of its first occurrence, on any monotonic clock; use `u64::MAX` if unknown.
     pub first_seen: u64,
     /// The document.
     pub id: DocId,
 }
 
 impl Priority {
-    /// The priority of a document of which only the position in the input is known.
+    /// Returns the priority of a document for which only the position in the input is known.
     #[must_use]
     pub fn of(id: DocId) -> Self {
         Self {
@@ -155,7 +157,7 @@ impl Priority {
         }
     }
 
-    /// The weight without the values that break a total order.
+    /// Returns the weight, without values that break a total order.
     fn ordered_weight(&self) -> f64 {
         if self.weight.is_nan() {
             f64::NEG_INFINITY

@@ -1,6 +1,7 @@
 //! Compares two texts by every score of this crate.
 //!
-//! *Question.* How similar are these two texts exactly, and what does each method say about them?
+//! *Question.* How similar are these two texts exactly, and which scores does each method give
+//! them?
 //!
 //! *Idea.* Make a [`Profile`] of each text: its tokens, shingles, sketch, super-shingles and
 //! simhash, with the settings of the literature (84 MinHash values in 6 super-shingles, 384 bits).
@@ -26,13 +27,14 @@ use crate::token::{Tokenizer, Tokens};
 /// MinHash values in a sketch: six super-shingles of fourteen values.
 const N_SAMPLES: NonZeroU16 = NonZeroU16::new(84).expect("84 is not zero");
 
-/// One shingle in so many is kept to estimate containment.
+/// One shingle in this many is kept to estimate containment.
 const M: NonZeroU64 = NonZeroU64::new(16).expect("16 is not zero");
 
-/// Fewer of these say little: at a containment of 0.9, 20 have a standard error of 0.067.
+/// Minimum number of kept shingles for an estimate. At a containment of 0.9, 20 shingles have a
+/// standard error of 0.067.
 const MIN_KEPT: usize = 20;
 
-/// Selects the permutations of every profile; only profiles of one seed compare.
+/// Seed of the permutations of every profile. Only profiles with the same seed can be compared.
 const SEED: u64 = 1;
 
 /// Makes profiles with one set of settings.
@@ -57,7 +59,7 @@ pub struct Profiler {
     features: Features,
 }
 
-/// What is known of one text.
+/// The tokens, shingles and sketches of one text.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// The number of tokens.
@@ -66,15 +68,15 @@ pub struct Profile {
     pub n_shingles: usize,
     /// The windows, each once.
     pub shingles: ShingleSet,
-    /// The minima of 84 permutations; empty for a text without tokens.
+    /// The MinHash values of 84 permutations; empty for a text without tokens.
     pub sketch: Vec<u32>,
-    /// The shingles that 16 divides under one permutation.
+    /// The shingles that are divisible by 16 under one permutation.
     pub sixteenth: Vec<u64>,
     /// Six super-shingles of 14 MinHash values each; empty for a text without tokens.
     pub features: Vec<u64>,
     /// 384 bits over the tokens, by count; none for a text without tokens.
     pub simhash: Option<Fingerprint384>,
-    /// The pairs of words, all of weight 1: nothing is known of the site.
+    /// The pairs of words, all with weight 1, since the site is unknown.
     pub content: Content,
     /// The content digest: equal for exact duplicates.
     pub digest: Digest,
@@ -93,18 +95,19 @@ pub struct Comparison {
     pub resemblance: Option<f64>,
     /// Exact containment: the share of each shingle set that the other also has.
     pub containment: [Option<f64>; 2],
-    /// The similarity as the 84 MinHash values estimate it.
+    /// The similarity, estimated from the 84 MinHash values.
     pub resemblance_estimate: Option<f64>,
-    /// The containments as one shingle in 16 estimates them. Where a text keeps fewer than 20 of
-    /// these, what the estimated similarity and the sizes of the sets imply.
+    /// The containments, estimated from one shingle in 16. If a text keeps fewer than 20 of these,
+    /// the estimate follows from the estimated similarity and the sizes of the sets.
     pub containment_estimate: [Option<f64>; 2],
-    /// Features that agree, `0..=6`.
+    /// Matching super-shingles, `0..=6`.
     pub b_sim: u32,
-    /// Simhash bits that agree, `0..=384`; none where a text has no simhash.
+    /// Matching simhash bits, `0..=384`; none if a text has no simhash.
     pub c_sim: Option<u32>,
     /// The cosine of the token counts that these bits imply.
     pub cosine_estimate: Option<f64>,
-    /// What the texts have in the same order; its weighted form knows nothing of sites.
+    /// The word pairs that both texts have in the same order. The weighted score does not consider
+    /// sites.
     pub content: Score,
     /// Whether the texts are exact duplicates: equal after Unicode and whitespace normalization,
     /// and not empty.
@@ -114,7 +117,7 @@ pub struct Comparison {
 }
 
 impl Profiler {
-    /// Profiles with shingles of `w` tokens.
+    /// Creates a profiler with shingles of `w` tokens.
     #[must_use]
     pub fn new(w: NonZeroUsize) -> Self {
         let features = Features::SIX_BY_FOURTEEN;
@@ -128,13 +131,13 @@ impl Profiler {
         }
     }
 
-    /// Profiles a text.
+    /// Makes the profile of a text.
     #[must_use]
     pub fn profile(&self, text: &str) -> Profile {
         self.profile_of_tokens(&self.tokenizer.tokens(text), Digest::of_text(text))
     }
 
-    /// Profiles a document whose tokens and content digest are known.
+    /// Makes the profile of a document whose tokens and content digest are known.
     #[must_use]
     pub fn profile_of_tokens(&self, tokens: &Tokens, digest: Digest) -> Profile {
         let mut occurrences = Vec::new();
@@ -202,7 +205,7 @@ impl Profiler {
 }
 
 impl Comparison {
-    /// The rule of `policy` that makes the texts duplicates, if any.
+    /// Returns the rule of `policy` that makes the texts duplicates, if any.
     #[must_use]
     pub fn rule(&self, policy: &Policy, site: SiteRelation) -> Option<Rule> {
         if let Criterion::Contained(least) = policy.criterion
@@ -272,7 +275,7 @@ mod tests {
         assert!(compare(8, "...", " ...").same_content);
     }
 
-    /// Every shingle of one text is in the other, yet both are short and differ.
+    /// Every shingle of one text is in the other, but both texts are short and differ.
     #[test]
     fn short_texts_are_duplicates_only_if_equal() {
         let comparison = compare(3, "a rose is a rose", "a rose is a rose is a rose");
@@ -292,7 +295,8 @@ mod tests {
         assert_eq!(compare(8, "", "a rose").resemblance, Some(0.0));
     }
 
-    /// A short text in a long one: min-hash of fixed size says little, one shingle in 16 enough.
+    /// A short text in a long one: a MinHash sketch of fixed size is too coarse, but one shingle in
+    /// 16 is enough.
     #[test]
     fn issue_29_containment_of_an_excerpt() {
         let words: Vec<String> = (0..20_000).map(|i| format!("word{i}")).collect();

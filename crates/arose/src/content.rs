@@ -9,10 +9,9 @@
 //! of a text is the share of its word pairs in the chain. The score is the smaller coverage of the
 //! two, so text in only one document lowers it. The unweighted score [`Score::u`] counts every word
 //! pair as one. The weighted score [`Score::s`] counts a word pair less, the more other pages of
-//! its site contain it ([`weight`]), so a template counts next to nothing and the
-//! [own](Content::own) text remains. [`Score::level`] is the conclusion: `same` (safe to remove),
-//! `content` (another version of the same content), `alike` (one template, or many versions on one
-//! site).
+//! its site contain it ([`weight`]), so a template has almost no weight and the [own](Content::own)
+//! text remains. [`Score::level`] is the conclusion: `same` (safe to remove), `content` (another
+//! version of the same content), `alike` (one template, or many versions on one site).
 //!
 //! If there are several longest chains, the choice treats both texts equally: step by step the
 //! match nearest to the beginning of both texts, then the smaller shingle. So the score is
@@ -33,9 +32,9 @@
 //! implies a weighted bag Jaccard similarity of at least [`bag_bound`]`(t)` if a shingle has the
 //! same weight in both texts; candidates are found by this bound.
 //!
-//! *Not for* templates with fewer than 5 pages in the corpus, which are not recognized as such; nor
-//! for many versions on one site that differ by 3% to 10%, which look like a template and are
-//! `same` only at 0.97 or more; nor for moved text, which costs the smaller of the two swapped
+//! *Not for* templates with fewer than 5 pages in the corpus, which are not recognized as such.
+//! *Not for* many versions on one site that differ by 3% to 10%, which look like a template and are
+//! `same` only at 0.97 or more. *Not for* moved text, which costs the smaller of the two swapped
 //! blocks.
 
 mod plain;
@@ -54,26 +53,27 @@ pub const W: NonZeroUsize = NonZeroUsize::new(2).expect("two is not zero");
 /// Other pages of a site that may contain a shingle before it weighs less.
 pub const FREE_PAGES: u64 = 3;
 
-/// Minimum own text; a page with less repeats other pages of its site.
+/// Minimum own text, in word pairs. A page with less only repeats other pages of its site.
 pub const MIN_OWN: f64 = 5.0;
 
-/// Weighted score from which documents are the same.
+/// Minimum weighted score of documents at the level `same`.
 pub const SAME: f64 = 0.9;
 
-/// Weighted score from which documents have the same content.
+/// Minimum weighted score of documents at the level `content`.
 pub const CONTENT: f64 = 0.75;
 
-/// Plain score from which documents are the same, whatever their sites repeat.
+/// Minimum unweighted score at which documents are at the level `same`, whatever their sites
+/// repeat.
 pub const NEARLY_EQUAL: f64 = 0.97;
 
-/// Unweighted score from which documents are at the level `alike`.
+/// Minimum unweighted score of documents at the level `alike`.
 pub const ALIKE: f64 = 0.75;
 
-/// Other pages that are counted; more make no difference.
+/// Maximum number of other pages that are counted; more make no difference.
 pub const MAX_PAGES: u64 = u16::MAX as u64;
 
-/// The weight of a shingle that `n_others` other URLs of its site contain. From [`MAX_PAGES`] on it
-/// stays at 2e-9.
+/// Returns the weight of a shingle that `n_others` other URLs of its site contain. At [`MAX_PAGES`]
+/// or more it is 2e-9.
 ///
 /// ```
 /// use arose::content::weight;
@@ -81,7 +81,7 @@ pub const MAX_PAGES: u64 = u16::MAX as u64;
 /// ```
 #[must_use]
 pub fn weight(n_others: u64) -> f64 {
-    // Most word pairs are spared the division.
+    // Most word pairs do not need the division.
     if n_others <= FREE_PAGES {
         return 1.0;
     }
@@ -89,8 +89,8 @@ pub fn weight(n_others: u64) -> f64 {
     (FREE_PAGES * FREE_PAGES) as f64 / (n_others * n_others)
 }
 
-/// The weighted bag Jaccard similarity that two texts of a score have at least, if a shingle weighs
-/// the same in both.
+/// Returns the minimum weighted bag Jaccard similarity of two texts with this score, if a shingle
+/// has the same weight in both.
 ///
 /// ```
 /// use arose::content::{CONTENT, SAME, bag_bound};
@@ -102,7 +102,7 @@ pub fn bag_bound(score: f64) -> f64 {
     score / (2.0 - score)
 }
 
-/// Makes the shingles that contents are made of.
+/// Makes the shingles of contents.
 #[must_use]
 pub fn shingler() -> Shingler {
     Shingler::new(W)
@@ -129,7 +129,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// From the weight at each position.
+    /// Creates weights from the weight at each position.
     #[must_use]
     pub fn new(at: Vec<f64>) -> Self {
         let own = at.iter().sum();
@@ -138,15 +138,15 @@ impl Weights {
 }
 
 impl Content {
-    /// The content of a text whose site repeats nothing, from its shingles of [`W`] tokens in text
-    /// order.
+    /// Creates the content of a text in which all weights are 1, from its shingles of [`W`] tokens
+    /// in text order.
     #[must_use]
     pub fn new(shingles: &[u64]) -> Self {
         Self::of_site(shingles, |_| 0)
     }
 
-    /// The content of a page of a site. `n_others` says how many other URLs of the site contain a
-    /// shingle; it is called once for each distinct shingle.
+    /// Returns the content of a page of a site. `n_others` returns the number of other URLs of the
+    /// site that contain a shingle. It is called once for each distinct shingle.
     #[must_use]
     pub fn of_site(shingles: &[u64], mut n_others: impl FnMut(u64) -> u64) -> Self {
         let mut content = Self::sorted(shingles);
@@ -163,16 +163,16 @@ impl Content {
         content
     }
 
-    /// The content of a page of a site, given how many other URLs of the site contain what is at
-    /// each position; a position without a number weighs 1.
+    /// Returns the content of a page of a site, given the number of other URLs of the site that
+    /// contain the shingle at each position. A position without a number weighs 1.
     #[must_use]
     pub fn of_counts(shingles: &[u64], n_others: &[u64]) -> Self {
         let weights: Vec<f64> = n_others.iter().map(|&n| weight(n)).collect();
         Self::of_weights(shingles, &weights)
     }
 
-    /// The content of a page of a site, given the weight at each position; a position without one
-    /// weighs 1.
+    /// Returns the content of a page of a site, given the weight at each position; a position
+    /// without one weighs 1.
     #[must_use]
     pub fn of_weights(shingles: &[u64], weights: &[f64]) -> Self {
         let mut content = Self::sorted(shingles);
@@ -182,7 +182,7 @@ impl Content {
         content
     }
 
-    /// The content without weights.
+    /// Returns the content without weights.
     fn sorted(shingles: &[u64]) -> Self {
         let (shingles, positions) = sort(shingles);
         Self {
@@ -192,8 +192,8 @@ impl Content {
         }
     }
 
-    /// The elements that texts are compared by, each once, with their weights: a shingle together
-    /// with how often it came before in the text.
+    /// Returns the elements by which texts are compared, each once, with their weights. An element
+    /// is a shingle together with the number of its earlier occurrences in the text.
     pub fn elements(&self) -> impl Iterator<Item = (u64, f64)> {
         let runs = self.shingles.chunk_by(|one, other| one == other);
         let numbered = runs.flat_map(|run| run.iter().zip(0_u64..));
@@ -207,32 +207,33 @@ impl Content {
             })
     }
 
-    /// The number of shingles, repetitions included.
+    /// Returns the number of shingles, repetitions included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shingles.len()
     }
 
-    /// Whether the text has no token.
+    /// Returns whether the text has no token.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shingles.is_empty()
     }
 
-    /// The sum of the weights: the number of word pairs of own text.
+    /// Returns the sum of the weights: the number of word pairs of own text.
     #[must_use]
     pub fn own(&self) -> f64 {
         self.weights.own
     }
 
-    /// The weights of the shingles, in text order.
+    /// Returns the weights of the shingles, in text order.
     #[must_use]
     pub fn weights(&self) -> &[f64] {
         &self.weights.at
     }
 }
 
-/// One number for a shingle that came so often before: the shingle itself at first.
+/// Returns one number for a shingle with `n_before` earlier occurrences; for the first occurrence,
+/// the shingle itself.
 #[must_use]
 #[inline]
 pub fn element(shingle: u64, n_before: u64) -> u64 {
@@ -242,7 +243,7 @@ pub fn element(shingle: u64, n_before: u64) -> u64 {
     }
 }
 
-/// Makes the elements of texts from their shingles; its table is kept between texts.
+/// Makes the elements of texts from their shingles. It reuses its table for all texts.
 #[derive(Debug, Clone, Default)]
 pub struct Numbered {
     slots: Vec<Slot>,
@@ -251,7 +252,7 @@ pub struct Numbered {
     text: u32,
 }
 
-/// A shingle, and how often it came so far in a text.
+/// A shingle, and the number of its occurrences in a text so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     shingle: u64,
@@ -260,8 +261,7 @@ struct Slot {
 }
 
 impl Numbered {
-    /// Replaces `elements` by those of a text, in text order: the ones that
-    /// [`Content::elements`] gives.
+    /// Replaces `elements` by those of a text, in text order: the same as [`Content::elements`].
     pub fn elements_into(&mut self, shingles: &[u64], elements: &mut Vec<u64>) {
         let n_slots = (2 * shingles.len()).next_power_of_two();
         self.mask = n_slots - 1;
@@ -275,7 +275,7 @@ impl Numbered {
         elements.extend(numbered.map(|&shingle| element(shingle, self.n_before(shingle))));
     }
 
-    /// How often a shingle came before in this text.
+    /// Returns the number of earlier occurrences of a shingle in this text.
     fn n_before(&mut self, shingle: u64) -> u64 {
         let mut at = mix(shingle) as usize & self.mask;
         loop {
@@ -296,20 +296,20 @@ impl Numbered {
     }
 }
 
-/// How two texts compare.
+/// The scores of two texts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// The smaller share of the own text that the chain covers, from 0 to 1.
+    /// The weighted score: the smaller share of own text that the chain covers, from 0 to 1.
     pub s: f64,
-    /// The same with every weight 1.
+    /// The unweighted score: the same with every weight 1.
     pub u: f64,
-    /// The own text of each.
+    /// The own text of each document.
     pub own: [f64; 2],
     /// The length of the chain.
     pub n_chain: usize,
 }
 
-/// What a score means.
+/// The meaning of a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// The same document: safe to remove.
@@ -318,12 +318,12 @@ pub enum Level {
     Content,
     /// One template, or many versions on one site: worth showing, not a duplicate.
     Alike,
-    /// Nothing of this.
+    /// None of these.
     Distinct,
 }
 
 impl Level {
-    /// The level's name in files.
+    /// Returns the level's name in files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -336,7 +336,8 @@ impl Level {
 }
 
 impl Score {
-    /// What the score means. A page without own text is a duplicate only if it is nearly equal.
+    /// Returns the level of the score. A page without own text is a duplicate only if it is nearly
+    /// equal.
     #[must_use]
     pub fn level(&self) -> Level {
         let weighted = match self.own.iter().all(|&own| own >= MIN_OWN) {
@@ -354,7 +355,7 @@ impl Score {
         }
     }
 
-    /// The score of a chain of positions in both texts.
+    /// Returns the score of a chain of positions in both texts.
     fn of_chain(a: &Weights, b: &Weights, chain: &[(u32, u32)]) -> Self {
         let (mut in_a, mut in_b) = (0.0, 0.0);
         for &(i, j) in chain {
@@ -364,7 +365,7 @@ impl Score {
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let longer = a.at.len().max(b.at.len());
         Self {
-            // Sums of the same weights in another order may exceed the whole by their rounding.
+            // Sums of the same weights in another order may exceed the total because of rounding.
             s: share(in_a, a.own).min(share(in_b, b.own)).min(1.0),
             u: share(chain.len() as f64, longer as f64),
             own: [a.own, b.own],
@@ -373,7 +374,7 @@ impl Score {
     }
 }
 
-/// Compares texts; its buffers are kept between pairs.
+/// Compares texts. It reuses its buffers for all pairs.
 ///
 /// ```
 /// use arose::content::{Content, Level, Scorer, shingler};
@@ -424,15 +425,16 @@ const UNMATCHED: Match = Match {
 };
 
 impl Scorer {
-    /// The score of two texts.
+    /// Returns the score of two texts.
     #[must_use]
     pub fn score(&mut self, a: &Content, b: &Content) -> Score {
         self.find_chain(a, b);
         Score::of_chain(&a.weights, &b.weights, &self.chain)
     }
 
-    /// The score of two texts whose matches are known: positions in the first, which ascend, and in
-    /// the second text, and the shingle there. Each is the n-th occurrence of its shingle in both.
+    /// Returns the score of two texts whose matches are known: positions in the first, which
+    /// ascend, and in the second text, and the shingle there. Each is the n-th occurrence of its
+    /// shingle in both.
     #[must_use]
     pub fn score_matches(
         &mut self,
@@ -450,8 +452,8 @@ impl Scorer {
         Score::of_chain(a, b, &self.chain)
     }
 
-    /// A longest sequence of positions of equal shingles that ascends in both texts, the n-th
-    /// occurrence of a shingle matched with its n-th in the other text.
+    /// Returns a longest sequence of positions of equal shingles that ascends in both texts, the
+    /// n-th occurrence of a shingle matched with its n-th in the other text.
     #[must_use]
     pub fn chain(&mut self, a: &Content, b: &Content) -> &[(u32, u32)] {
         self.find_chain(a, b);
@@ -475,13 +477,14 @@ impl Scorer {
                 own.shingle = x;
                 own.other = b.positions[j];
             }
-            // Without branches, since which one is smaller is anyone's guess.
+            // Without branches, since the result of the comparison is unpredictable.
             i += usize::from(x <= y);
             j += usize::from(y <= x);
         }
     }
 
-    /// Finds from the end how long a chain can begin at each match, and lists matches by it.
+    /// Computes, from the end, the length of the longest chain that begins at each match, and lists
+    /// matches by that length.
     fn measure(&mut self) {
         self.begins.clear();
         self.heads.clear();
@@ -509,15 +512,16 @@ impl Scorer {
         }
     }
 
-    /// Walks along a longest chain: of the matches that go on with it the one nearest to the
-    /// beginning of both texts, then the one of the smaller shingle. Matches that begin chains of
-    /// one length never stand in order, so no two of them are of one shingle and the choice is
-    /// unique, whichever text is first.
+    /// Walks along a longest chain. Of the matches that continue it, the one nearest to the
+    /// beginning of both texts is chosen, then the one with the smaller shingle. Matches that begin
+    /// chains of the same length are never in the same order in both texts. So no two of them
+    /// belong to one shingle, and the choice is unique, whichever text is first.
     fn choose(&mut self) {
         self.chain.clear();
         for &head in self.heads.iter().rev() {
             let own = self.matches[head as usize];
-            // A longest chain needs a match of every length; if there is one only, it continues.
+            // A longest chain needs a match of every length. If there is only one, it continues the
+            // chain.
             let next = match own.next {
                 NONE => (head, own.other),
                 _ => self.nearest(head),
@@ -526,7 +530,7 @@ impl Scorer {
         }
     }
 
-    /// Of the matches in a list the nearest that continues with the chain.
+    /// Returns the nearest match in a list that continues the chain.
     fn nearest(&self, head: u32) -> (u32, u32) {
         let after = self.chain.last().copied();
         let (mut best, mut nearest) = ((u64::MAX, u64::MAX), (head, NONE));

@@ -1,6 +1,6 @@
 //! Digests: test exact equality in 8 or 16 bytes.
 //!
-//! *Question.* Has this document been seen before, byte for byte or as a text?
+//! *Question.* Did this document occur before, byte for byte or as a text?
 //!
 //! *Idea.* Store a digest instead of the document. XXH3 (Collet 2019) has a published specification
 //! and a frozen output in both widths, so digests can be written to files and compared across
@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64, xxh3_128};
 
 use crate::simd::gaps::collapse;
 
-/// A 128-bit name for exact equality, printed as 32 hexadecimal digits.
+/// A 128-bit hash for exact equality, printed as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub u128);
 
@@ -31,7 +31,7 @@ impl Digest {
     /// The digest of no bytes, and of a text without content.
     pub const EMPTY: Self = Self(0x99AA_06D3_0147_98D8_6001_C324_468D_497F);
 
-    /// The digest of bytes as they came: equal for byte-identical bodies.
+    /// Returns the digest of unmodified bytes: equal for byte-identical bodies.
     ///
     /// ```
     /// use arose::digest::Digest;
@@ -42,8 +42,8 @@ impl Digest {
         Self(xxh3_128(bytes))
     }
 
-    /// The content digest of a text: equal for texts that differ in whitespace and Unicode
-    /// normalization form only.
+    /// Returns the content digest of a text: equal for texts that differ only in whitespace and
+    /// Unicode normalization form.
     ///
     /// ```
     /// use arose::digest::Digest;
@@ -57,7 +57,8 @@ impl Digest {
         hasher.finish()
     }
 
-    /// Whether two content digests are those of exact duplicates: equal, and not of empty texts.
+    /// Returns whether two content digests are those of exact duplicates: equal, and not of empty
+    /// texts.
     #[must_use]
     pub fn same_content(self, other: Self) -> bool {
         self == other && self != Self::EMPTY
@@ -82,7 +83,7 @@ pub struct ContentHasher {
     /// Normalized text that is not hashed yet. A space at its end counts only if more text follows.
     room: [u8; ROOM],
     n_waiting: usize,
-    /// Whether nothing but whitespace came since the last text, image or the beginning.
+    /// Whether there was only whitespace since the last text or image, or since the beginning.
     in_gap: bool,
 }
 
@@ -90,12 +91,13 @@ pub struct ContentHasher {
 const ROOM: usize = 1024 + BLOCK;
 /// Room for one step.
 const BLOCK: usize = 64;
-/// ASCII characters between others that are not worth a piece of their own.
+/// Runs of ASCII characters up to this length, between other characters, are not split off as a
+/// piece.
 const NEAR: usize = 16;
 /// No character whose first byte is smaller is changed by NFC or changes its neighbours: U+0300 is
 /// the first combining mark.
 const FIRST_COMBINING: u8 = 0xCC;
-/// Not a byte of any text.
+/// A byte that does not occur in UTF-8 text.
 const IMAGE: [u8; 1] = [0xFF];
 
 impl Default for ContentHasher {
@@ -105,7 +107,7 @@ impl Default for ContentHasher {
 }
 
 impl ContentHasher {
-    /// Nothing so far.
+    /// Starts without content.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -118,9 +120,9 @@ impl ContentHasher {
 
     /// Appends text.
     ///
-    /// ASCII is taken as it comes, up to the character before one that is not. From there to some
-    /// later ASCII character, which no composition reaches over, text is brought into NFC by
-    /// itself.
+    /// ASCII is used as it is, up to the character before the first non-ASCII one. From there to a
+    /// later ASCII character, across which no composition extends, the text is normalized to NFC
+    /// separately.
     pub fn push_text(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -141,7 +143,7 @@ impl ContentHasher {
         }
     }
 
-    /// Appends an image: its URL as written, trimmed. Whitespace next to it does not count.
+    /// Appends an image: its URL as written, trimmed. Whitespace next to an image does not count.
     pub fn push_image(&mut self, src: &str) {
         self.end_text();
         for part in [&IMAGE, src.trim().as_bytes(), &IMAGE] {
@@ -149,14 +151,14 @@ impl ContentHasher {
         }
     }
 
-    /// The digest of all that was appended.
+    /// Returns the digest of everything that was appended.
     #[must_use]
     pub fn finish(mut self) -> Digest {
         self.end_text();
         Digest(self.hasher.digest128())
     }
 
-    /// Text in NFC.
+    /// Appends text in NFC.
     fn push_unicode(&mut self, text: &str) {
         let mut words = text.split(char::is_whitespace);
         self.push_word(words.next().unwrap_or_default());
@@ -194,15 +196,15 @@ impl ContentHasher {
         self.n_waiting = n_left;
     }
 
-    /// Hashes what waits; a space at the end is forgotten.
+    /// Hashes the pending text and discards a space at its end.
     fn end_text(&mut self) {
         self.flush();
         (self.n_waiting, self.in_gap) = (0, true);
     }
 }
 
-/// Where a piece that begins with a character beyond ASCII, or one before it, ends: before an ASCII
-/// character that has no other near.
+/// Returns the end of a piece that begins with a non-ASCII character, or with the character before
+/// one. It ends before an ASCII character that has no non-ASCII character nearby.
 fn unicode_end(bytes: &[u8]) -> usize {
     let mut end = 1;
     loop {
@@ -220,7 +222,7 @@ fn nfc(text: &str) -> Cow<'_, str> {
     ComposingNormalizerBorrowed::new_nfc().normalize(text)
 }
 
-/// The 64-bit digest of `bytes`, for tables in memory and keys in files.
+/// Returns the 64-bit digest of `bytes`, for tables in memory and keys in files.
 #[must_use]
 pub fn digest64(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Values of the published XXH3, which files depend on.
+    /// Values of the published XXH3, on which files depend.
     #[test]
     fn frozen_values() {
         assert_eq!(digest64(b""), 0x2D06_8005_38D3_94C2);

@@ -26,7 +26,7 @@ use crate::{DocId, Error, binomial};
 /// Eight super-shingles of one byte each.
 pub type Sketch = [u8; 8];
 
-/// At least `r` of 8 bytes must agree, each made of `s` MinHash values.
+/// The condition that at least `r` of 8 bytes match, each made from `s` MinHash values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EightByte {
     features: Features,
@@ -46,11 +46,11 @@ impl EightByte {
         r: 7,
     };
 
-    /// At least `r` of 8 bytes of `s` MinHash values.
+    /// Creates the condition of at least `r` of 8 bytes of `s` MinHash values.
     ///
     /// # Errors
     ///
-    /// When `s` is zero or above 65,535, or `r` is not in `1..=8`.
+    /// Returns an error if `s` is zero or above 65,535, or `r` is not in `1..=8`.
     pub fn new(s: usize, r: usize) -> Result<Self, Error> {
         if !(1..=8).contains(&r) {
             return Err(Error::parameter("r", r, "1..=8"));
@@ -59,11 +59,11 @@ impl EightByte {
         Ok(Self { features, r })
     }
 
-    /// The sketch of `8 s` MinHash values: the low byte of each super-shingle.
+    /// Returns the sketch of `8 s` MinHash values: the low byte of each super-shingle.
     ///
     /// # Errors
     ///
-    /// When there are not `8 s` MinHash values.
+    /// Returns an error if there are not `8 s` MinHash values.
     pub fn sketch<V: Copy + Into<u64>>(self, samples: &[V]) -> Result<Sketch, Error> {
         let features = self.features.of(samples)?;
         let mut sketch = [0; 8];
@@ -73,20 +73,20 @@ impl EightByte {
         Ok(sketch)
     }
 
-    /// Whether enough bytes agree.
+    /// Returns whether enough bytes match.
     #[must_use]
     pub fn accepts(self, a: Sketch, b: Sketch) -> bool {
         agreement(&a, &b) >= self.r
     }
 
-    /// The probability that one byte agrees, by similarity or by chance.
+    /// Returns the probability that one byte matches, by similarity or by chance.
     #[must_use]
     pub fn byte_agreement(self, rho: f64) -> f64 {
         let feature_agrees = rho.clamp(0.0, 1.0).powf(self.features.s() as f64);
         feature_agrees + (1.0 - feature_agrees) / 256.0
     }
 
-    /// P(accept | rho), for a similarity `rho` in `0..=1` (clamped).
+    /// Returns P(accept | rho), for a similarity `rho` in `0..=1` (clamped).
     ///
     /// ```
     /// use arose::eight_byte::EightByte;
@@ -97,13 +97,13 @@ impl EightByte {
         binomial::at_least(8, self.byte_agreement(rho), self.r as u64)
     }
 
-    /// The probability that two unrelated documents are accepted.
+    /// Returns the probability that two unrelated documents are accepted.
     #[must_use]
     pub fn false_pair_probability(self) -> f64 {
         self.acceptance(0.0)
     }
 
-    /// The number of unrelated pairs accepted among `n_docs` documents, on average.
+    /// Returns the number of unrelated pairs accepted among `n_docs` documents, on average.
     #[must_use]
     pub fn expected_false_pairs(self, n_docs: u64) -> f64 {
         let n = n_docs as f64;
@@ -111,11 +111,11 @@ impl EightByte {
     }
 }
 
-/// Every pair of documents that agrees in at least 7 of 8 bytes, sorted.
+/// Returns every pair of documents that matches in at least 7 of 8 bytes, sorted.
 ///
-/// Sorts the sketches by their first half and again by their last; within a run of equal halves all
-/// pairs are compared. No pair is missed, for any input; a half that very many documents share
-/// costs the square of their number.
+/// Sorts the sketches by their first half and again by their last. All pairs with an equal half are
+/// compared. No pair is missed, for any input. If very many documents share a half, the cost is the
+/// square of their number.
 #[must_use]
 pub fn pairs_with_seven_of_eight(docs: &[(DocId, Sketch)]) -> Vec<Candidate> {
     let mut pairs = Vec::new();
@@ -131,7 +131,8 @@ pub fn pairs_with_seven_of_eight(docs: &[(DocId, Sketch)]) -> Vec<Candidate> {
     pairs
 }
 
-/// The same pairs by comparing all with all: the oracle, and the better way for a few documents.
+/// Returns the same pairs by comparing all pairs: the reference implementation, and the better
+/// method for a few documents.
 #[must_use]
 pub fn pairs_by_comparison(docs: &[(DocId, Sketch)]) -> Vec<Candidate> {
     let mut pairs = Vec::new();
@@ -223,7 +224,7 @@ mod tests {
         assert!(EightByte::SEVEN_OF_EIGHT.sketch(&[0_u64; 33]).is_err());
     }
 
-    /// Files hold sketches, so this value may never change.
+    /// Files contain sketches, so this value must never change.
     #[test]
     fn golden_value() {
         let samples: Vec<u64> = (0..64).map(crate::mix::mix).collect();
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(sketch, [146, 187, 97, 118, 11, 247, 168, 56]);
     }
 
-    /// 20,000 pairs whose MinHash values agree independently with probability 0.9: the rate must
+    /// 20,000 pairs whose MinHash values match independently with probability 0.9: the rate must
     /// lie within four standard errors. At 0 the rate of single equal bytes is 1/256.
     #[test]
     fn observed_rates() {

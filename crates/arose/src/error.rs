@@ -1,28 +1,28 @@
 //! Errors: invalid settings, or data that gives no estimate.
 
-/// A setting that no algorithm here can work with, or data that no estimate can be made from.
+/// An invalid setting, or data that does not determine an estimate.
 ///
-/// Bad documents are never errors: any text has tokens, even if none. Settings fail once, where
-/// they are created. Samples fail if they do not determine the requested estimate.
+/// Bad documents are never errors: every text has a list of tokens, possibly empty. Settings fail
+/// once, where they are created. Samples fail if they do not determine the requested estimate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter lies outside the values its algorithm is defined for.
     #[error("`{name}` is {value}, expected {expected}")]
     Parameter {
-        /// The parameter's name as its configuration spells it.
+        /// The parameter's name, spelled as in its configuration.
         name: &'static str,
         /// The value given.
         value: String,
-        /// What would be accepted.
+        /// The values that are accepted.
         expected: &'static str,
     },
     /// The data do not determine the estimate.
     #[error("no estimate of {quantity}: {reason}")]
     NoEstimate {
-        /// What was to be estimated.
+        /// The quantity to be estimated.
         quantity: &'static str,
-        /// What the data lack.
+        /// The reason why the data are insufficient.
         reason: String,
     },
 }

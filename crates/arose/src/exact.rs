@@ -14,9 +14,10 @@ use crate::cluster::{Pair, Scored};
 use crate::shingle::{ShingleSet, resemblance};
 use crate::{DocId, Threshold};
 
-/// All pairs of sets whose similarity reaches the threshold, by ascending IDs; IDs are positions.
+/// Returns all pairs of sets whose similarity reaches the threshold, by ascending IDs; IDs are
+/// positions.
 ///
-/// Empty sets resemble nothing, not even each other.
+/// Empty sets are similar to nothing, not even to each other.
 ///
 /// ```
 /// use arose::exact::similar_pairs;
@@ -34,7 +35,7 @@ pub fn similar_pairs(sets: &[ShingleSet], threshold: Threshold) -> Vec<Pair> {
     })
 }
 
-/// All sets whose similarity to `query` reaches the threshold, by ascending ID.
+/// Returns all sets whose similarity to `query` reaches the threshold, by ascending ID.
 #[must_use]
 pub fn similar_to(query: &ShingleSet, sets: &[ShingleSet], threshold: Threshold) -> Vec<Scored> {
     let scored = |(position, set)| {
@@ -45,8 +46,8 @@ pub fn similar_to(query: &ShingleSet, sets: &[ShingleSet], threshold: Threshold)
     sets.iter().enumerate().filter_map(scored).collect()
 }
 
-/// All pairs `i < j < n` for which `similarity` has an answer, by ascending IDs: brute force for
-/// any measure, such as agreeing features or bits.
+/// Returns all pairs `i < j < n` for which `similarity` returns a value, by ascending IDs. This is
+/// brute force for any score, such as matching super-shingles or bits.
 pub fn pairs_where(n: usize, similarity: impl Fn(usize, usize) -> Option<f64>) -> Vec<Pair> {
     let all = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
     let pair = |(i, j)| {

@@ -1,5 +1,5 @@
-//! Super-shingles (features): hashes of several MinHash values each, which match only if all of
-//! these match.
+//! Super-shingles (features): hashes of several MinHash values. Two super-shingles match only if
+//! all of their values match.
 //!
 //! *Question.* A sketch of `t` MinHash values shows how similar two documents are, but comparing
 //! all pairs of sketches is too expensive. Which few numbers can be looked up instead?
@@ -38,17 +38,17 @@ pub struct Features {
 }
 
 impl Features {
-    /// 84 MinHash values in 6 super-shingles; similar if 2 agree. The default.
+    /// 84 MinHash values in 6 super-shingles; similar if 2 match. The default.
     pub const SIX_BY_FOURTEEN: Self = Self { k: 6, s: 14 };
 
-    /// 200 MinHash values in 8 super-shingles; similar if 1 agrees.
+    /// 200 MinHash values in 8 super-shingles; similar if 1 matches.
     pub const EIGHT_BY_TWENTY_FIVE: Self = Self { k: 8, s: 25 };
 
-    /// `k` super-shingles of `s` MinHash values.
+    /// Creates a division into `k` super-shingles of `s` MinHash values.
     ///
     /// # Errors
     ///
-    /// When either is zero or above 65,535.
+    /// Returns an error if either is zero or above 65,535.
     pub fn new(k: usize, s: usize) -> Result<Self, Error> {
         for (name, value) in [("k", k), ("s", s)] {
             if !(1..=MAX_PARTS).contains(&value) {
@@ -58,33 +58,33 @@ impl Features {
         Ok(Self { k, s })
     }
 
-    /// The number of super-shingles.
+    /// Returns the number of super-shingles.
     #[must_use]
     pub const fn k(self) -> usize {
         self.k
     }
 
-    /// The number of MinHash values in each super-shingle.
+    /// Returns the number of MinHash values in each super-shingle.
     #[must_use]
     pub const fn s(self) -> usize {
         self.s
     }
 
-    /// The number of MinHash values in a sketch, `k s`.
+    /// Returns the number of MinHash values in a sketch, `k s`.
     #[must_use]
     pub const fn t(self) -> usize {
         self.k * self.s
     }
 
-    /// The super-shingles of a sketch.
+    /// Returns the super-shingles of a sketch.
     ///
     /// Narrow MinHash values are widened first, so 32-bit values give the super-shingles of the
-    /// same 64-bit values. The function is frozen: feature `j` is XXH3-64 with seed [`mix`]`(j)`
-    /// over the MinHash values `j s .. (j + 1) s` as little-endian 64-bit integers.
+    /// same 64-bit values. The function is frozen: super-shingle `j` is XXH3-64 with seed
+    /// [`mix`]`(j)` over the MinHash values `j s .. (j + 1) s` as little-endian 64-bit integers.
     ///
     /// # Errors
     ///
-    /// When the sketch does not have `k s` MinHash values.
+    /// Returns an error if the sketch does not have `k s` MinHash values.
     ///
     /// ```
     /// use arose::feature::{Features, b_sim};
@@ -101,11 +101,11 @@ impl Features {
         Ok(features)
     }
 
-    /// Appends the super-shingles of a sketch to `features`, to fill one long table.
+    /// Appends the super-shingles of a sketch to `features`, for use as one long table.
     ///
     /// # Errors
     ///
-    /// As [`Features::of`]; then nothing is appended.
+    /// Returns an error under the conditions of [`Features::of`]. Nothing is appended then.
     pub fn append_to<V: Copy + Into<u64>>(
         self,
         sketch: &[V],
@@ -123,13 +123,13 @@ impl Features {
 
 const MAX_PARTS: usize = u16::MAX as usize;
 
-/// The number of positions at which two sketches, of any kind, have the same value.
+/// Returns the number of positions at which two sketches, of any kind, have the same value.
 #[must_use]
 pub fn agreement<V: PartialEq>(a: &[V], b: &[V]) -> usize {
     a.iter().zip(b).filter(|(x, y)| x == y).count()
 }
 
-/// B-sim: the number of super-shingles that agree at equal positions.
+/// Returns the B-sim: the number of matching super-shingles at the same positions.
 ///
 /// ```
 /// use arose::feature::b_sim;
@@ -141,14 +141,16 @@ pub fn b_sim(a: &[u64], b: &[u64]) -> usize {
     agreement(a, b)
 }
 
-/// One key for every `r`-subset of the super-shingles, in lexicographic order of the subsets.
+/// Returns one key for every `r`-subset of the super-shingles, in lexicographic order of the
+/// subsets.
 ///
-/// Two documents have a key in common exactly if they agree in at least `r` super-shingles, save
-/// for hash collisions; the number of common keys is `C(B-sim, r)`.
+/// Two documents have a key in common exactly if they match in at least `r` super-shingles, except
+/// for hash collisions. The number of common keys is `C(B-sim, r)`.
 ///
 /// # Errors
 ///
-/// When `r` is zero or above the number of super-shingles, or the keys would be more than 65,536.
+/// Returns an error if `r` is zero or above the number of super-shingles, or there would be more
+/// than 65,536 keys.
 ///
 /// ```
 /// use arose::feature::mega_shingles;
@@ -190,10 +192,11 @@ fn advance(subset: &mut [usize], k: usize) -> bool {
     true
 }
 
-/// A hash of a position and the values there, as little-endian 64-bit integers; `bytes` is scratch.
+/// Returns a hash of a position and the values there, as little-endian 64-bit integers; `bytes` is
+/// scratch.
 ///
-/// The seed is mixed because XXH3 adds it to short inputs as it is: with seeds 0, 1, 2, .. two of
-/// the 15 pairs of the values 0..6 have the same hash at different positions.
+/// The seed is mixed because XXH3 adds it to short inputs unchanged. With the seeds 0, 1, 2, .. two
+/// of the 15 pairs of the values 0..6 would have the same hash at different positions.
 fn hash_of<V: Copy + Into<u64>>(position: u64, values: &[V], bytes: &mut Vec<u8>) -> u64 {
     bytes.clear();
     for &value in values {
@@ -207,7 +210,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Files hold super-shingles, so these values may never change.
+    /// Files contain super-shingles, so these values must never change.
     #[test]
     fn golden_values() {
         let sketch: Vec<u64> = (0..200).map(mix).collect();
@@ -300,7 +303,7 @@ mod tests {
     }
 
     proptest! {
-        /// Both directions at once: `C(B-sim, r)` common keys, none below `r` agreements.
+        /// Both directions at once: `C(B-sim, r)` common keys, and none for fewer than `r` matches.
         #[test]
         fn common_keys_tell_the_agreement(
             pairs in prop::collection::vec((0..3_u64, 0..3_u64), 1..9),

@@ -31,7 +31,7 @@
 use crate::feature::{Features, b_sim};
 use crate::{Error, binomial};
 
-/// At least `r` of the `k` super-shingles must agree.
+/// The condition that at least `r` of the `k` super-shingles match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Filter {
     features: Features,
@@ -51,11 +51,12 @@ impl Filter {
         r: 1,
     };
 
-    /// At least `r` of the super-shingles.
+    /// Creates a filter that requires at least `r` of the super-shingles.
     ///
     /// # Errors
     ///
-    /// When `r` is zero, which accepts everything, or above `k`, which accepts nothing.
+    /// Returns an error if `r` is zero, which accepts everything, or above `k`, which accepts
+    /// nothing.
     pub fn new(features: Features, r: usize) -> Result<Self, Error> {
         if !(1..=features.k()).contains(&r) {
             return Err(Error::parameter("r", r, "1 up to the number of features"));
@@ -63,34 +64,34 @@ impl Filter {
         Ok(Self { features, r })
     }
 
-    /// At least `c` of the `t` samples of a full sketch.
+    /// Creates a filter that requires at least `c` of the `t` MinHash values of a full sketch.
     ///
     /// # Errors
     ///
-    /// When `t` is zero or above 65,535, or `c` is not in `1..=t`.
+    /// Returns an error if `t` is zero or above 65,535, or `c` is not in `1..=t`.
     pub fn full_sketch(t: usize, c: usize) -> Result<Self, Error> {
         Self::new(Features::new(t, 1)?, c)
     }
 
-    /// How sketches are divided into super-shingles.
+    /// Returns how sketches are divided into super-shingles.
     #[must_use]
     pub const fn features(self) -> Features {
         self.features
     }
 
-    /// The number of super-shingles that must agree.
+    /// Returns the number of super-shingles that must match.
     #[must_use]
     pub const fn r(self) -> usize {
         self.r
     }
 
-    /// Whether two documents with these super-shingles are B-similar.
+    /// Returns whether two documents with these super-shingles are B-similar.
     #[must_use]
     pub fn accepts(self, a: &[u64], b: &[u64]) -> bool {
         b_sim(a, b) >= self.r
     }
 
-    /// P(accept | rho), for a similarity `rho` in `0..=1` (clamped).
+    /// Returns P(accept | rho), for a similarity `rho` in `0..=1` (clamped).
     ///
     /// ```
     /// use arose::filter::Filter;
@@ -102,7 +103,7 @@ impl Filter {
         binomial::at_least(self.features.k() as u64, p, self.r as u64)
     }
 
-    /// The similarity at which pairs are accepted with the given probability.
+    /// Returns the similarity at which pairs are accepted with the given probability.
     ///
     /// ```
     /// use arose::filter::Filter;
@@ -110,7 +111,7 @@ impl Filter {
     /// ```
     #[must_use]
     pub fn resemblance_at(self, probability: f64) -> f64 {
-        // Bisection: acceptance grows with rho. It ends when no number lies between the two.
+        // Bisection: acceptance grows with rho. It ends when there is no number between the two.
         let (mut low, mut high) = (0.0, 1.0);
         loop {
             let middle = f64::midpoint(low, high);
@@ -132,7 +133,7 @@ mod tests {
     use crate::mix::{SplitMix, mix};
     use proptest::prelude::*;
 
-    /// `actual` printed with the digits of `expected` must read the same, give or take half a unit.
+    /// `actual` must equal `expected` within half a unit of its last printed digit.
     #[track_caller]
     fn check(actual: f64, expected: f64, unit: f64) {
         assert!(
@@ -199,7 +200,7 @@ mod tests {
         check(one_feature(25).acceptance(0.9), 0.071790, 1e-6);
     }
 
-    /// Samples of the online index: P(Binomial(200, J) >= m).
+    /// MinHash values of the online index: P(Binomial(200, J) >= m).
     #[test]
     fn acceptance_of_full_sketches_of_200() {
         let at_least = |m, rho| Filter::full_sketch(200, m).unwrap().acceptance(rho);
@@ -211,7 +212,7 @@ mod tests {
         check(at_least(180, 0.85), 0.025, 1e-3);
         check(at_least(180, 0.90), 0.559, 1e-3);
         check(at_least(180, 0.95), 0.9988, 1e-4);
-        // One common value says nothing.
+        // One common value is not evidence.
         check(at_least(1, 0.01), 0.866, 1e-3);
         check(at_least(1, 0.05), 0.99996, 1e-5);
     }

@@ -20,7 +20,7 @@
 //!
 //! [`Correlation`] scores the pairs of each algorithm by the other.
 //!
-//! The classes, tables and published figures are those of Henzinger 2006.
+//! The classes, tables and published numbers are those of Henzinger 2006.
 //!
 //! *Parameters.* About 1,900 rated pairs and z = 1.96 ([`Z_95`]) give intervals of +- 0.022 at p =
 //! 1/2. *Cost.* One pass; memory for the sample. *Error.* Only the sampling error, which the
@@ -41,15 +41,16 @@ use crate::mix::SplitMix;
 /// The standard normal deviate of a two-sided 95% interval.
 pub const Z_95: f64 = 1.959_963_984_540_054;
 
-/// The bins of agreeing bits by which precision is tabulated: `[372,375) [375,378) [378,381)
-/// [381,384]`.
+/// The ranges of matching bits by which precision is tabulated:
+/// `[372,375) [375,378) [378,381) [381,384]`.
 pub const C_SIM_BINS: [RangeInclusive<u32>; 4] = [372..=374, 375..=377, 378..=380, 381..=384];
 
-/// What a judge says of a pair of pages.
+/// A rating of a pair of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// Duplicates: they differ in a session id, time, counter, message id, server name or (part of)
-    /// the URL only, or in nothing a visitor sees, or both are entry pages to the same site.
+    /// Duplicates: they differ only in a session ID, time, counter, message ID, server name or
+    /// (part of) the URL, or in nothing that a visitor sees, or both are entry pages to the same
+    /// site.
     Correct,
     /// The main item of the page differs, such as two products in one shop template.
     Incorrect,
@@ -58,10 +59,10 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Every verdict, in the order of its declaration.
+    /// Every rating, in the order of its declaration.
     pub const ALL: [Self; 3] = [Self::Correct, Self::Incorrect, Self::Undecided];
 
-    /// The verdict's name in files; it never changes.
+    /// Returns the rating's name in files; it never changes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -89,7 +90,7 @@ impl FromStr for Verdict {
     }
 }
 
-/// Counts of verdicts.
+/// Counts of ratings.
 ///
 /// ```
 /// use arose::judgement::{Tally, Verdict::*};
@@ -108,13 +109,13 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// All rated pairs.
+    /// Returns the number of all rated pairs.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.correct + self.incorrect + self.undecided
     }
 
-    /// The pairs with one rating.
+    /// Returns the number of pairs with one rating.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> u64 {
         match verdict {
@@ -124,25 +125,26 @@ impl Tally {
         }
     }
 
-    /// The share of one rating among all rated pairs; `None` if there are none.
+    /// Returns the share of one rating among all rated pairs; `None` if there are none.
     #[must_use]
     pub fn share(&self, verdict: Verdict) -> Option<f64> {
         share(self.count(verdict), self.total())
     }
 
-    /// Correct pairs among all rated pairs, including undecided ones; `None` if there are none.
+    /// Returns the share of correct pairs among all rated pairs, including undecided ones; `None`
+    /// if there are none.
     #[must_use]
     pub fn precision(&self) -> Option<f64> {
         self.share(Verdict::Correct)
     }
 
-    /// Correct pairs among those decided; `None` if there are none.
+    /// Returns the share of correct pairs among those decided; `None` if there are none.
     #[must_use]
     pub fn precision_of_decided(&self) -> Option<f64> {
         share(self.correct, self.correct + self.incorrect)
     }
 
-    /// Wilson's 95% interval for the share of one rating.
+    /// Returns Wilson's 95% interval for the share of one rating.
     #[must_use]
     pub fn interval(&self, verdict: Verdict) -> Interval {
         wilson(self.count(verdict), self.total(), Z_95)
@@ -172,21 +174,21 @@ impl FromIterator<Verdict> for Tally {
 /// A pair with its scores and its rating.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judged {
-    /// Features in common, `0..=6`.
+    /// Matching super-shingles, `0..=6`.
     pub b_sim: u32,
-    /// Projection bits in agreement, `0..=384`.
+    /// Matching simhash bits, `0..=384`.
     pub c_sim: u32,
-    /// The judgement.
+    /// The rating.
     pub verdict: Verdict,
 }
 
-/// The verdicts on pairs of each number of common features, 2 to 6.
+/// Returns the ratings of pairs by number of matching super-shingles, 2 to 6.
 #[must_use]
 pub fn by_b_sim(judged: &[Judged]) -> [Tally; 5] {
     [2, 3, 4, 5, 6].map(|b_sim| tally_where(judged, |pair| pair.b_sim == b_sim))
 }
 
-/// The verdicts on pairs in each of the [`C_SIM_BINS`].
+/// Returns the ratings of pairs in each of the [`C_SIM_BINS`].
 #[must_use]
 pub fn by_c_sim(judged: &[Judged]) -> [Tally; 4] {
     C_SIM_BINS.map(|bin| tally_where(judged, |pair| bin.contains(&pair.c_sim)))
@@ -195,25 +197,25 @@ pub fn by_c_sim(judged: &[Judged]) -> [Tally; 4] {
 /// Bounds that contain the true value at the requested confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The least plausible value.
+    /// The smallest plausible value.
     pub low: f64,
     /// The greatest plausible value.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether `value` is among the plausible ones.
+    /// Returns whether the interval contains `value`.
     #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }
 
-/// Wilson's interval for the share of successes in the population, `z` standard errors wide either
-/// side.
+/// Computes Wilson's interval for the share of successes in the population, `z` standard errors to
+/// either side.
 ///
-/// Without trials nothing is known and the interval is `0..=1`; more successes than trials count as
-/// all.
+/// Without trials the interval is `0..=1`. If there are more successes than trials, all trials
+/// count as successes.
 ///
 /// ```
 /// use arose::judgement::{Z_95, wilson};
@@ -255,7 +257,8 @@ pub fn wilson(successes: u64, trials: u64, z: f64) -> Interval {
 pub struct Reservoir<T> {
     /// The items sampled so far, in no meaningful order.
     pub sample: Vec<T>,
-    /// How many items were offered; with the sample's length it gives the sampling rate.
+    /// The number of items offered. Together with the length of the sample it gives the sampling
+    /// rate.
     pub n_offered: u64,
     capacity: usize,
     random: SplitMix,
@@ -273,7 +276,7 @@ impl<T> Reservoir<T> {
         }
     }
 
-    /// Offers the next item, which stays with probability `capacity / n_offered`.
+    /// Offers the next item, which is kept with probability `capacity / n_offered`.
     pub fn offer(&mut self, item: T) {
         self.n_offered += 1;
         if self.sample.len() < self.capacity {
@@ -287,18 +290,17 @@ impl<T> Reservoir<T> {
     }
 }
 
-/// One over the number of pairs in the smaller of the two clusters that a pair's documents belong
-/// to.
+/// Returns one over the number of pairs in the smaller of the two clusters to which the documents
+/// of a pair belong.
 ///
-/// A cluster of one document has no pair to share the weight with and counts like one of two.
+/// A cluster of one document has no pairs and counts like a cluster of two.
 #[must_use]
 pub fn pair_weight(size_a: u64, size_b: u64) -> f64 {
     let size = size_a.min(size_b).max(2) as f64;
     2.0 / (size * (size - 1.0))
 }
 
-/// The mean of values, each counted by its weight; `None` if the weights do not sum to more than
-/// zero.
+/// Returns the weighted mean of values; `None` if the weights do not sum to more than zero.
 ///
 /// ```
 /// use arose::judgement::weighted_mean;
@@ -323,7 +325,7 @@ pub struct Stratum {
     pub found_by: Finders,
     /// The number of pairs, rated or not.
     pub n_pairs: u64,
-    /// The verdicts on the sample.
+    /// The ratings of the sample.
     pub sample: Tally,
 }
 
@@ -332,7 +334,7 @@ pub struct Stratum {
 pub struct Finders(pub u64);
 
 impl Finders {
-    /// Whether an algorithm is among them; at most 64 are distinguished.
+    /// Returns whether the set contains an algorithm; at most 64 are distinguished.
     #[must_use]
     pub fn contains(self, algorithm: u32) -> bool {
         self.0
@@ -341,11 +343,11 @@ impl Finders {
     }
 }
 
-/// The share of the correct pairs found by any algorithm that `algorithm` found.
+/// Returns the share of the correct pairs found by any algorithm that `algorithm` found.
 ///
-/// `strata` divide the pooled output of all algorithms by who found a pair. Each counts with its
-/// estimated number of correct pairs, its size times the precision in its sample. `None` if a
-/// stratum with pairs has no judged ones, or if no correct pair is known.
+/// `strata` divide the pooled output of all algorithms by the algorithms that found a pair. Each
+/// counts with its estimated number of correct pairs, its size times the precision in its sample.
+/// `None` if a stratum with pairs has no rated pair, or if no correct pair is known.
 #[must_use]
 pub fn relative_recall(strata: &[Stratum], algorithm: u32) -> Option<f64> {
     let (mut found, mut total) = (0.0, 0.0);
@@ -359,10 +361,11 @@ pub fn relative_recall(strata: &[Stratum], algorithm: u32) -> Option<f64> {
     (total > 0.0).then(|| found / total)
 }
 
-/// Cohen's kappa of two raters over the pairs rated by both: 1 for full agreement, 0 for chance.
+/// Computes Cohen's kappa of two raters over the pairs rated by both: 1 for full agreement, 0 for
+/// chance.
 ///
-/// `None` if there is no pair, or if both gave every pair the same verdict, when chance agrees
-/// as well.
+/// `None` if there is no pair, or if both gave every pair the same rating, so that chance would
+/// agree as well.
 #[must_use]
 pub fn kappa(verdicts: &[(Verdict, Verdict)]) -> Option<f64> {
     let n = verdicts.len() as f64;

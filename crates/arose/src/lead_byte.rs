@@ -38,7 +38,8 @@ pub struct LeadByte {
 pub struct Sample {
     /// The first byte.
     pub lead: u8,
-    /// The other eight. A bijection of the shingle, so tails alone can serve as the sketch.
+    /// The other eight bytes. They are a bijection of the shingle, so tails alone can serve as the
+    /// sketch.
     pub tail: u64,
 }
 
@@ -47,12 +48,12 @@ pub struct Sample {
 pub struct LeadSketch {
     /// The minimum under each permutation.
     pub samples: Vec<Sample>,
-    /// How many tails were computed for it, over all permutations.
+    /// The number of tails computed for it, over all permutations.
     pub n_tails: u64,
 }
 
 impl LeadByte {
-    /// The family of `t` permutations that belongs to `seed`.
+    /// Creates the family of `t` permutations that belongs to `seed`.
     #[must_use]
     pub fn new(t: NonZeroU16, seed: u64) -> Self {
         let mut random = SplitMix::new(seed);
@@ -65,7 +66,7 @@ impl LeadByte {
         }
     }
 
-    /// The minimum of the shingles under each permutation; none if there are no shingles.
+    /// Returns the minimum of the shingles under each permutation; none if there are no shingles.
     ///
     /// ```
     /// use arose::lead_byte::LeadByte;
@@ -90,7 +91,7 @@ impl LeadByte {
         Some(LeadSketch { samples, n_tails })
     }
 
-    /// The same minima from all 9-byte values: the oracle.
+    /// Returns the same minima from all 9-byte values: the reference implementation.
     #[must_use]
     pub fn sketch_directly(&self, shingles: &[u64]) -> Option<Vec<Sample>> {
         (0..self.n_permutations)
@@ -105,7 +106,7 @@ impl LeadByte {
     }
 }
 
-/// How many tails one permutation computes on average for `n` distinct shingles.
+/// Returns the number of tails that one permutation computes on average for `n` distinct shingles.
 ///
 /// A shingle with lead byte `v` needs its tail if no earlier one had a smaller lead byte. Summed
 /// over positions and values: `n/256 + sum over v = 1..=255 of (1 - ((256 - v)/256)^n) / v`.
@@ -143,7 +144,7 @@ impl Group {
         }
     }
 
-    /// The lead bytes under all 8 permutations, lane 0 lowest.
+    /// Returns the lead bytes under all 8 permutations, lane 0 lowest.
     fn leads(&self, shingle: u64) -> u64 {
         mix(shingle ^ self.lead)
     }
@@ -212,16 +213,15 @@ impl Minima {
 /// The top bit of each byte.
 const TOPS: u64 = 0x8080_8080_8080_8080;
 
-/// The top bits of the first `n_lanes` bytes.
+/// Returns the top bits of the first `n_lanes` bytes.
 fn lanes(n_lanes: usize) -> u64 {
     TOPS >> (8 * (LANES - n_lanes))
 }
 
-/// Compares byte by byte: the top bit of a byte is set where that byte of `x` is at most that of
-/// `y`.
+/// Compares byte by byte: the top bit of a byte is set if that byte of `x` is at most that of `y`.
 fn at_most(x: u64, y: u64) -> u64 {
-    // The difference of the low 7 bits, kept from borrowing by a set top bit, decides where the top
-    // bits are equal; where they differ, they decide.
+    // If the top bits are equal, the difference of the low 7 bits decides; a set top bit prevents
+    // borrowing. Otherwise the top bits decide.
     let low_at_most = (y | TOPS) - (x & !TOPS);
     ((!x & y) | (!(x ^ y) & low_at_most)) & TOPS
 }
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(family(8, 0).sketch_directly(&[]), None);
     }
 
-    /// How often, over all permutations, a lead byte is at most every one before it.
+    /// The number of times, over all permutations, that a lead byte is at most every one before it.
     fn n_weak_minima(family: &LeadByte, shingles: &[u64]) -> u64 {
         let mut n = 0;
         for i in 0..family.n_permutations {
@@ -355,7 +355,7 @@ mod tests {
 
         #[test]
         fn bytes_are_compared_one_by_one(x: u64, y: u64, same in 0_u64..) {
-            // Equal bytes are rare among random ones: copy some.
+            // Equal bytes are rare among random ones, so some are copied.
             let y = (y & !same) | (x & same);
             let expected = x.to_le_bytes().iter().zip(y.to_le_bytes()).enumerate()
                 .filter(|(_, (a, b))| **a <= *b)

@@ -3,8 +3,9 @@
 //! A text becomes [tokens](token), tokens become [shingles](shingle), shingles become a
 //! [sketch] and [super-shingles](feature), tokens a [simhash]. Super-shingles and pieces of
 //! simhashes find [candidates]; [rules](rule) decide which of them are duplicates;
-//! [clusters](cluster) determine what to keep. Each step is a module. Its documentation states the
-//! question, the idea, the paper, the parameters, the cost, the error, and when not to use it.
+//! [clusters](cluster) determine which documents are kept. Each step is a module. Its documentation
+//! states the question, the idea, the paper, the parameters, the cost, the error, and when not to
+//! use it.
 //!
 //! ```
 //! use arose::compare::Profiler;
@@ -30,16 +31,16 @@
 //! | recognize exact duplicates | [`digest`] |
 //! | fingerprint byte strings with a known probability of collision | [`rabin`] |
 //! | measure Jaccard similarity and containment | [`shingle`] |
-//! | measure the own text that two pages have in the same order | [`content`] |
+//! | measure how much of their own text two pages share in the same order | [`content`] |
 //! | estimate similarity from a few hundred bytes | [`sketch`], [`lead_byte`] |
 //! | measure the angle between word counts in 48 bytes | [`simhash`] |
 //! | reject pairs with certainty, without their texts | [`parity`] |
 //! | find candidates without comparing all pairs | [`feature`], [`eight_byte`], [`banding`], [`simhash::pieces`], [`candidates`], [`slot_index`] |
-//! | compute what a setting will find and miss | [`filter`], [`banding`], [`simhash::law`], [`binomial`] |
+//! | compute how many pairs a setting finds and misses | [`filter`], [`banding`], [`simhash::law`], [`binomial`] |
 //! | find repeated passages and remove them | [`winnow`], [`passage`] |
-//! | decide, with the reason | [`rule`], [`site`] |
-//! | form clusters and choose what to keep | [`cluster`] |
-//! | weigh pages against spam, apply the filters of C4, Gopher and FineWeb | [`quality`] |
+//! | decide whether two documents are duplicates, and by which rule | [`rule`], [`site`] |
+//! | form clusters and choose the documents to keep | [`cluster`] |
+//! | weight pages against spam, apply the filters of C4, Gopher and FineWeb | [`quality`] |
 //! | measure precision and recall | [`judgement`], [`exact`] |
 //! | decide which pages of a crawl to visit again | [`freshness`] |
 //! | decide which links of a crawl lead to a topic | [`focus`] |

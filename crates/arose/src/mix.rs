@@ -1,12 +1,12 @@
 //! Mixing functions: bijections that make 64-bit values look random, and a seeded generator built
 //! on them.
 //!
-//! *Question.* Minima and projections need values without structure, but fingerprints have plenty:
-//! the Rabin fingerprint of a short text is the text. How can they be scattered without making two
-//! of them equal?
+//! *Question.* Minima and projections need values without structure, but fingerprints have
+//! structure: the Rabin fingerprint of a short text is the text. How can they be scattered without
+//! making two of them equal?
 //!
 //! *Idea.* Multiply by an odd constant and fold the high bits down, twice. Each step can be undone,
-//! so the whole is a permutation of the 64-bit values: distinct inputs give distinct outputs. The
+//! so the result is a permutation of the 64-bit values: distinct inputs give distinct outputs. The
 //! constants are those of SplitMix64 (Steele, Lea & Flood 2014; Stafford's variant 13 of the
 //! MurmurHash3 finalizer).
 //!
@@ -34,7 +34,7 @@ pub const fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The inverse of [`mix`], which proves that it is a bijection.
+/// Inverts [`mix`], which proves that it is a bijection.
 #[must_use]
 pub const fn unmix(x: u64) -> u64 {
     let x = (x ^ (x >> 31) ^ (x >> 62)).wrapping_mul(0x3196_42B2_D24D_8EC3);
@@ -44,7 +44,7 @@ pub const fn unmix(x: u64) -> u64 {
 
 /// SplitMix64: the seeded source of every pseudo-random choice in this crate.
 ///
-/// Its output is fixed for all time, so seeds may be written into files.
+/// Its output never changes, so seeds may be written to files.
 ///
 /// ```
 /// use arose::mix::SplitMix;
@@ -64,21 +64,21 @@ impl SplitMix {
         Self { state: seed }
     }
 
-    /// The next value, uniform over all 64-bit values.
+    /// Returns the next value, uniform over all 64-bit values.
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
     }
 
-    /// The next value, uniform in `0.0..1.0` with 53 random bits.
+    /// Returns the next value, uniform in `0.0..1.0` with 53 random bits.
     pub const fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The next value, in `0..bound` (0 when `bound` is 0).
+    /// Returns the next value, in `0..bound` (0 if `bound` is 0).
     ///
-    /// Taken from the high half of a product, whose bias of at most `bound / 2^64` no test here
-    /// could see.
+    /// The value is the high half of a product. Its bias of at most `bound / 2^64` is too small for
+    /// any test here.
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }

@@ -33,22 +33,23 @@ pub const MAX_SHINGLES: usize = 2048;
 /// Words of parities.
 pub const N_WORDS: usize = 16;
 
-/// Words of places, a multiple of those of parities.
+/// Words of positions, a multiple of those of parities.
 const N_PLACES: usize = 32 * N_WORDS;
-/// What is left of 64 bits is a place.
+/// The shift that reduces 64 bits to a position.
 const PLACE_SHIFT: u32 = 64 - (N_PLACES * 32).ilog2();
 
 /// The parities of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Parity {
-    /// One bit a bin.
+    /// One bit per bin.
     pub bits: [u32; N_WORDS],
-    /// Shingles, each as often as it occurs.
+    /// The number of shingles, including repetitions.
     pub n: u32,
 }
 
 impl Parity {
-    /// The parities of shingles, in any order and as often as they occur; none of too many.
+    /// Returns the parities of shingles, given in any order and including repetitions; none if
+    /// there are too many.
     ///
     /// ```
     /// use arose::parity::Parity;
@@ -78,7 +79,7 @@ impl Parity {
         })
     }
 
-    /// The upper bound on the similarity of two documents; 1 for empty ones.
+    /// Returns the upper bound on the similarity of two documents; 1 for empty ones.
     #[must_use]
     pub fn most_resemblance(&self, other: &Self) -> f64 {
         let words = self.bits.iter().zip(&other.bits);
@@ -99,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Few values, so that there are repetitions and every similarity.
+        /// There are few values, so that repetitions and every similarity occur.
         #[test]
         fn the_bound_is_never_too_low(
             shared in prop::collection::vec(0_u64..1000, 0..200),
@@ -114,8 +115,8 @@ mod tests {
         }
     }
 
-    /// Pairs of documents with so many shingles, a share of them in both, that a bound of 0.8 rules
-    /// out, of 400.
+    /// The number of pairs, out of 400, that a bound of 0.8 rules out. Each document has `n`
+    /// shingles, of which `n_shared` are in both.
     fn n_ruled_out(n: usize, n_shared: usize) -> usize {
         let mut random = SplitMix::new(n as u64);
         let pairs = (0..400).map(|_| {

@@ -1,29 +1,31 @@
-//! Quality of a text: what spam and boilerplate look like, and what published filters say.
+//! Quality of a text: signals of spam and boilerplate, and the rules of published filters.
 //!
-//! *Question.* Is this page worth reading before others, and would a filter for training data take
+//! *Question.* Is this page worth reading before others, and would a filter for training data keep
 //! it?
 //!
-//! *Idea.* Spam repeats itself: stuffed pages draw from few words, spun pages fill one template
-//! again and again, farms have links and nothing else (Ntoulas et al., *Detecting spam web pages
-//! through content analysis*, 2006). Each such signal is a number; above its threshold it lowers a
-//! weight softly. The weight `q` is a product of steps, each 1 up to the threshold and 0.1 from
-//! twice the threshold on, and at least 0.1 itself: it orders pages and never rejects one.
+//! *Idea.* Spam repeats itself: stuffed pages use few words, spun pages fill one template again and
+//! again, farms have only links (Ntoulas et al., *Detecting spam web pages through content
+//! analysis*, 2006). Each such signal is a number that gradually lowers a weight above its
+//! threshold. The weight `q` is a product of steps, each 1 up to the threshold and 0.1 at twice the
+//! threshold or more. The weight itself is at least 0.1: it orders pages and never rejects one.
 //!
 //! The rules by which C4 (Raffel et al., 2020), Gopher (Rae et al., 2021) and FineWeb (Penedo et
-//! al., 2024) reject documents are beside it, each a [`Rule`] with a name, a value and a bound.
-//! Words are separated by whitespace: with punctuation as words the rule on alphabetic words would
-//! reject more than a third of good articles.
+//! al., 2024) reject documents are also here, each a [`Rule`] with a name, a value and a bound.
+//! Words are separated by whitespace. If punctuation counted as words, the rule about alphabetic
+//! words would reject more than a third of good articles.
 //!
 //! *Cost.* One pass over the text, then one over its words for each length of n-grams: time and
 //! memory in proportion to the text. The table that numbers words and n-grams is keyed by the text
-//! itself, so that no text can make it slow.
+//! itself, so that no text can make it slow. Where only the weight is wanted, a glance at hashes of
+//! words spares most texts the tables.
 //!
-//! *Error.* Words are told apart by 64-bit digests and n-grams by mixing these.
+//! *Error.* Words are distinguished by 64-bit digests and n-grams by mixing these.
 //!
 //! *Not for* rejecting pages of a crawl: on 555 reviewed web pages the published rules together
-//! reject 35%, and more than half of documentation. Not for text without spaces between words,
-//! whose words are whole sentences: only signals that need no words judge it.
+//! reject 35%, and more than half of documentation. Not for text without spaces between words, in
+//! which whole sentences count as words: only signals without words apply to it.
 
+mod glance;
 mod grams;
 mod rules;
 mod signals;
@@ -33,7 +35,7 @@ mod tests;
 pub use rules::{Bound, Family, N_RULES, RULES, Rule, Selection};
 pub use signals::{Analyzer, Repetition, Signals};
 
-/// What is known of a page beside its text; the default knows nothing.
+/// Facts about a page in addition to its text. By default, nothing is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Facts {
     /// Bytes of the first [`RATIO_CHARS`] characters, divided by their bytes after compression
@@ -41,23 +43,23 @@ pub struct Facts {
     pub ratio: Option<f64>,
     /// Words of the title.
     pub title_words: u32,
-    /// Share of the text, in bytes, that stands in links.
+    /// Share of the text, in bytes, that is inside links.
     pub anchor: f64,
     /// Share of the text, in bytes, that readers do not see.
     pub hidden: f64,
-    /// Links of the page.
+    /// Number of links of the page.
     pub n_links: u32,
 }
 
 impl Facts {
-    /// Links per word. A hundred words more are assumed, so that a page of a few words, drawn by
-    /// scripts or not, is not taken for a list of links.
+    /// Returns the links per word. A hundred additional words are assumed, so that a page of a few
+    /// words, rendered by scripts or not, does not count as a list of links.
     #[must_use]
     pub fn links_per_word(&self, n_words: u32) -> f64 {
         f64::from(self.n_links) / (f64::from(n_words) + 100.0)
     }
 
-    /// Text in links for each byte of text outside.
+    /// Returns the bytes of text inside links for each byte of text outside.
     #[must_use]
     pub fn anchor_odds(&self) -> f64 {
         let share = self.anchor.clamp(0.0, 1.0);
@@ -65,39 +67,42 @@ impl Facts {
     }
 }
 
-/// Characters of which the compression ratio is taken: it grows with the length.
+/// Number of characters for which the compression ratio is computed, since the ratio grows with the
+/// length.
 pub const RATIO_CHARS: usize = 4_500;
 
-/// The least weight.
+/// The minimum weight.
 pub const LEAST: f64 = 0.1;
 
-/// Below so many words shares of words say nothing.
+/// With fewer words, shares of words are not meaningful.
 pub const FEW_WORDS: u32 = 50;
 
-/// Up to these values a signal leaves the weight alone; from twice the value on it has its full
-/// effect. Chosen on 555 good pages (`docs/quality.md`): one page in a hundred passes the middle.
+/// Up to these values, a signal has no effect on the weight. At twice the value or more, it has its
+/// full effect. Chosen on 555 good pages (`docs/quality.md`): one page in a hundred exceeds the
+/// middle.
 pub mod threshold {
-    /// Of [`Facts::ratio`](super::Facts::ratio).
+    /// Threshold of [`Facts::ratio`](super::Facts::ratio).
     pub const RATIO: f64 = 2.7;
-    /// Of [`Repetition::reuse`](super::Repetition::reuse).
+    /// Threshold of [`Repetition::reuse`](super::Repetition::reuse).
     pub const REUSE: f64 = 3.6;
-    /// Of [`Repetition::top_word`](super::Repetition::top_word).
+    /// Threshold of [`Repetition::top_word`](super::Repetition::top_word).
     pub const TOP_WORD: f64 = 0.1;
-    /// Of [`Repetition::dup_line_chars`](super::Repetition::dup_line_chars).
+    /// Threshold of [`Repetition::dup_line_chars`](super::Repetition::dup_line_chars).
     pub const DUP_LINE_CHARS: f64 = 0.4;
-    /// Of [`Repetition::dup_5_grams`](super::Repetition::dup_5_grams).
+    /// Threshold of [`Repetition::dup_5_grams`](super::Repetition::dup_5_grams).
     pub const DUP_5_GRAMS: f64 = 0.35;
-    /// Of [`Facts::title_words`](super::Facts::title_words).
+    /// Threshold of [`Facts::title_words`](super::Facts::title_words).
     pub const TITLE_WORDS: f64 = 30.0;
-    /// Of [`Facts::anchor_odds`](super::Facts::anchor_odds).
+    /// Threshold of [`Facts::anchor_odds`](super::Facts::anchor_odds).
     pub const ANCHOR_ODDS: f64 = 8.0;
-    /// Of [`Facts::hidden`](super::Facts::hidden).
+    /// Threshold of [`Facts::hidden`](super::Facts::hidden).
     pub const HIDDEN: f64 = 0.4;
-    /// Of [`Facts::links_per_word`](super::Facts::links_per_word).
+    /// Threshold of [`Facts::links_per_word`](super::Facts::links_per_word).
     pub const LINKS_PER_WORD: f64 = 0.45;
 }
 
-/// A soft step: 1 up to the threshold, 0.1 from twice the threshold on, linear between.
+/// Returns the value of a soft step: 1 up to the threshold, 0.1 at twice the threshold or more,
+/// linear between.
 ///
 /// ```
 /// use arose::quality::step;
@@ -112,7 +117,7 @@ pub fn step(value: f64, threshold: f64) -> f64 {
     }
 }
 
-/// The weight of a page, from 0.1 to 1.
+/// Returns the weight of a page, from 0.1 to 1.
 #[must_use]
 pub fn weight(text: &Repetition, facts: &Facts) -> f64 {
     let of_words = match text.n_words < FEW_WORDS {

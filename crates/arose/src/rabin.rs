@@ -47,11 +47,11 @@ pub struct Rabin {
 }
 
 impl Rabin {
-    /// Fingerprints modulo `x^64 + polynomial`.
+    /// Creates fingerprints modulo `x^64 + polynomial`.
     ///
     /// # Errors
     ///
-    /// When that polynomial is not irreducible.
+    /// Returns an error if that polynomial is not irreducible.
     pub fn new(polynomial: u64) -> Result<Self, Error> {
         if !is_irreducible(polynomial) {
             let expected = "c such that x^64 + c is irreducible over GF(2)";
@@ -68,8 +68,8 @@ impl Rabin {
         })
     }
 
-    /// Fingerprints modulo an irreducible polynomial drawn by `seed`; about one draw in 32 odd ones
-    /// is irreducible.
+    /// Creates fingerprints modulo an irreducible polynomial that `seed` determines. About one odd
+    /// polynomial in 32 is irreducible.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         let mut random = SplitMix::new(seed);
@@ -80,13 +80,13 @@ impl Rabin {
         }
     }
 
-    /// The low coefficients `c` of `P = x^64 + c`.
+    /// Returns the low coefficients `c` of `P = x^64 + c`.
     #[must_use]
     pub fn polynomial(&self) -> u64 {
         self.modulus.0
     }
 
-    /// The fingerprint of a string of any length.
+    /// Returns the fingerprint of a string of any length.
     #[must_use]
     pub fn fingerprint(&self, bytes: &[u8]) -> u64 {
         self.update(1, bytes)
@@ -123,7 +123,7 @@ impl std::fmt::Debug for Rabin {
     }
 }
 
-/// Whether `x^64 + polynomial` is irreducible over GF(2), by Rabin's test.
+/// Returns whether `x^64 + polynomial` is irreducible over GF(2), by Rabin's test.
 ///
 /// A polynomial of degree 64 is irreducible iff it divides `x^(2^64) - x` and has no factor in
 /// common with `x^(2^32) - x`, since 2 is the only prime that divides 64.
@@ -144,8 +144,8 @@ pub fn is_irreducible(polynomial: u64) -> bool {
         && greatest_common_divisor(modulus.full(), u128::from(half_way ^ X)) == 1
 }
 
-/// The chance that some two of `n_strings` different strings of `n_bits` bits have the same
-/// fingerprint, about `n^2 m / 2^64`, at most 1.
+/// Returns the probability that any two of `n_strings` different strings of `n_bits` bits have the
+/// same fingerprint: about `n^2 m / 2^64`, at most 1.
 ///
 /// ```
 /// // A million strings of 256 bits.
@@ -192,8 +192,8 @@ impl Modulus {
 
     /// `floor(x^128 / P)` without its leading term, the constant of Barrett's reduction.
     pub(crate) fn barrett(self) -> u64 {
-        // Long division of x^128: after the leading quotient bit the remainder is c * x^64, one bit
-        // falls per step.
+        // Long division of x^128: after the leading quotient bit, the remainder is c * x^64. Each
+        // step removes one bit.
         let step = |(quotient, remainder): (u64, u64), _| {
             let carry = remainder >> 63;
             (quotient << 1 | carry, self.times_x(remainder))
@@ -214,7 +214,7 @@ fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// The remainder of polynomial division over GF(2); the divisor is not zero.
+/// Returns the remainder of polynomial division over GF(2); the divisor is not zero.
 fn remainder(mut dividend: u128, divisor: u128) -> u128 {
     while dividend.leading_zeros() <= divisor.leading_zeros() {
         dividend ^= divisor << (divisor.leading_zeros() - dividend.leading_zeros());

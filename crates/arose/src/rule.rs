@@ -4,11 +4,12 @@
 //! bits (C), perhaps the exact Jaccard similarity. Which scores make a duplicate?
 //!
 //! *Idea.* One threshold on one score is the naive rule, and each score has a weakness (Henzinger
-//! 2006). B fails where a template surrounds different items, since most of its minima come from
-//! the template: 0.38 of its pairs are correct, 0.34 on the same site. C fails where small
-//! scattered values matter: 0.50. Requiring both, B and then C with a lower threshold, is correct
-//! for 0.79. Different sites have no common template; there C alone is correct for 0.90 and finds
-//! far more. So the site decides which rule applies ([`Criterion::SITE`]), as Henzinger suggests:
+//! 2006). B fails if a template surrounds different items, since most of its minima come from the
+//! template: its precision is 0.38, and 0.34 on the same site. C fails if small scattered values
+//! matter: its precision is 0.50. Requiring both, B and then C with a lower threshold, gives a
+//! precision of 0.79. Different sites have no common template; there C alone has a precision of
+//! 0.90 and finds far more pairs. So the site decides which rule applies ([`Criterion::SITE`]), as
+//! Henzinger suggests:
 //!
 //! | pair | duplicate if |
 //! |---|---|
@@ -39,64 +40,64 @@ use crate::shingle;
 use crate::site::{SiteKind, same_site};
 use crate::{Error, Threshold};
 
-/// Features (super-shingles) that must agree for two documents to be B-similar.
+/// Minimum number of matching super-shingles of B-similar documents.
 pub const MIN_FEATURES: u32 = 2;
-/// Projection bits that must agree if C decides alone.
+/// Minimum number of matching simhash bits if C decides alone.
 pub const MIN_BITS_ALONE: u32 = 372;
-/// Projection bits that must agree if C filters what B has found.
+/// Minimum number of matching simhash bits if C filters the pairs of B.
 pub const MIN_BITS_FILTER: u32 = 355;
 
-/// Minimum share of a contained document, unless another one is chosen.
+/// Default minimum share of a contained document.
 pub const DEFAULT_CONTAINMENT: f64 = 0.9;
-/// Minimum Jaccard similarity of duplicates, unless another one is chosen.
+/// Default minimum Jaccard similarity of duplicates.
 pub const DEFAULT_THRESHOLD: f64 = 0.8;
 
-/// How to tell duplicates from distinct documents.
+/// A definition of a duplicate.
 ///
-/// The default is the one of every command: a Jaccard similarity of at least
-/// [`DEFAULT_THRESHOLD`], and exact equality for short documents.
+/// The default is that of every command: a Jaccard similarity of at least [`DEFAULT_THRESHOLD`],
+/// and exact equality for short documents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
-    /// Which scores decide.
+    /// The scores that decide.
     pub criterion: Criterion,
-    /// What may make short documents duplicates.
+    /// How short documents can match.
     pub short: ShortPolicy,
 }
 
-/// The scores that decide, with the least value of each.
+/// The scores that decide, with the minimum of each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Criterion {
-    /// None: equal content alone makes duplicates.
+    /// No score: only documents with equal content are duplicates.
     Exact,
     /// The Jaccard similarity of the shingle sets.
     Jaccard(Threshold),
     /// The share of a document's shingles that the other, which is not shorter, also has.
-    /// [`decide`] never says so, since its evidence is symmetric; see
+    /// [`decide`] never returns this rule, since its evidence is symmetric; see
     /// [`Comparison::rule`](crate::compare::Comparison::rule).
     Contained(Threshold),
     /// The URL, whatever the content.
     Url,
     /// The own text that two documents share in the same order ([`content`](crate::content)).
     Content(Remove),
-    /// Common features.
+    /// Matching super-shingles.
     B {
-        /// The least number of them, r.
+        /// The minimum number, r.
         min_features: u32,
     },
-    /// Agreeing projection bits.
+    /// Matching simhash bits.
     C {
-        /// The least number of them.
+        /// The minimum number.
         min_bits: u32,
     },
-    /// Common features and agreeing bits.
+    /// Matching super-shingles and matching bits.
     Combined(Combined),
     /// One rule inside a site, another between sites.
     Site {
-        /// What pages of one site must have in common.
+        /// The condition for pages of the same site.
         same: Combined,
-        /// The least number of agreeing bits of pages of different sites.
+        /// The minimum number of matching bits for pages of different sites.
         cross_min_bits: u32,
-        /// What else makes duplicates of pages of different sites.
+        /// The additional condition for pages of different sites.
         cross: CrossSite,
     },
 }
@@ -107,49 +108,49 @@ pub enum Remove {
     /// The same document. Versions of one content are kept and shown together.
     #[default]
     Same,
-    /// The same content, in whatever version.
+    /// The same content, in any version.
     Content,
 }
 
 /// B-similar, and C-similar at a lower threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Combined {
-    /// The least number of common features, r.
+    /// The minimum number of matching super-shingles, r.
     pub min_features: u32,
-    /// The least number of agreeing projection bits.
+    /// The minimum number of matching simhash bits.
     pub min_bits: u32,
 }
 
-/// What makes duplicates of pages of different sites.
+/// The condition under which pages of different sites are duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrossSite {
-    /// Agreeing bits, whatever B says.
+    /// Matching bits, regardless of B.
     COnly,
-    /// Agreeing bits, or what would make duplicates of pages of one site.
+    /// Matching bits, or the condition for pages of the same site.
     Union,
 }
 
-/// What may make duplicates of two documents of which at least one is short.
+/// How two documents can match if at least one of them is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShortPolicy {
-    /// Equal content only: a sketch of few shingles says too little.
+    /// Equal content only: a sketch of few shingles is not reliable.
     ExactOnly,
     /// The same as for any other document.
     LikeAny,
 }
 
-/// What is known of an unordered pair of documents.
+/// The evidence for an unordered pair of documents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
-    /// Whether both are pages of one site.
+    /// Whether both are pages of the same site.
     pub site: SiteRelation,
-    /// Features in common, `0..=6`.
+    /// Matching super-shingles, `0..=6`.
     pub b_sim: u32,
-    /// Projection bits in agreement, `0..=384`.
+    /// Matching simhash bits, `0..=384`.
     pub c_sim: u32,
-    /// The Jaccard similarity of the shingle sets, where it was computed.
+    /// The Jaccard similarity of the shingle sets, if it was computed.
     pub jaccard: Option<f64>,
-    /// The level of [`content`](crate::content), where it was computed.
+    /// The level of [`content`](crate::content), if it was computed.
     pub level: Option<Level>,
     /// Whether the content digests are equal.
     pub same_content: bool,
@@ -157,14 +158,14 @@ pub struct Evidence {
     pub either_short: bool,
 }
 
-/// How the sites of two documents relate.
+/// The relation between the sites of two documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SiteRelation {
     /// Pages of one site.
     Same,
     /// Pages of two sites.
     Different,
-    /// At least one of the two came without a host.
+    /// At least one of the two has no host.
     Unknown,
 }
 
@@ -175,19 +176,20 @@ pub enum Rule {
     Exact,
     /// The Jaccard similarity.
     Jaccard,
-    /// Common features.
+    /// Matching super-shingles.
     B,
-    /// Agreeing bits.
+    /// Matching bits.
     C,
-    /// Common features and agreeing bits, whatever the sites.
+    /// Matching super-shingles and bits, on any sites.
     Combined,
-    /// One site: common features and agreeing bits.
+    /// Same site: matching super-shingles and bits.
     SiteSame,
-    /// Different sites: agreeing bits.
+    /// Different sites: matching bits.
     SiteCross,
     /// Different sites, too few matching bits, but the rule for the same site matches.
     SiteUnion,
-    /// The rule of no pair: an empty document that was dropped because empty ones are not wanted.
+    /// Not the rule of a pair: an empty document that was dropped because empty documents are not
+    /// wanted.
     Empty,
     /// The shingles of one document are among those of the other.
     Contained,
@@ -197,14 +199,16 @@ pub enum Rule {
     Same,
     /// Another version of the same content ([`Level::Content`]).
     Content,
-    /// The rule of no pair: a document that a filter of [`quality`](crate::quality) rejects.
+    /// Not the rule of a pair: a document that a filter of [`quality`](crate::quality) rejects.
     Filter,
+    /// The rule of no pair: a version of a page that was fetched again later.
+    Superseded,
 }
 
-/// Names the rule that makes the pair duplicates; `None` means distinct.
+/// Returns the rule that makes the pair duplicates; `None` means distinct.
 ///
-/// Total, pure and symmetric: any evidence has a decision, and evidence knows no order of its
-/// documents.
+/// The function is total, pure and symmetric: any evidence has a decision, and evidence has no
+/// order of its documents.
 ///
 /// ```
 /// use arose::rule::{Evidence, Policy, Rule, SiteRelation, decide};
@@ -290,7 +294,7 @@ impl Criterion {
     /// The site policy that also applies the rule for the same site between sites.
     pub const SITE_UNION: Self = Self::site(CrossSite::Union);
 
-    /// The name of the policy on command lines and in files.
+    /// Returns the name of the policy on command lines and in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -309,8 +313,8 @@ impl Criterion {
         }
     }
 
-    /// Tokens per shingle, unless another number is chosen: that of the literature where features
-    /// decide, fewer where the sets themselves are compared.
+    /// Returns the default number of tokens per shingle: that of the literature if super-shingles
+    /// decide, fewer if the sets themselves are compared.
     #[must_use]
     pub const fn default_w(self) -> NonZeroUsize {
         match self {
@@ -321,8 +325,8 @@ impl Criterion {
         }
     }
 
-    /// Whether documents are removed by a rule: by every rule, except for versions of one content
-    /// that are to be kept.
+    /// Returns whether a rule drops documents: every rule does, except for versions of the same
+    /// content that are to be kept.
     #[must_use]
     pub fn removes(self, rule: Rule) -> bool {
         rule != Rule::Content || self == Self::Content(Remove::Content)
@@ -402,7 +406,7 @@ impl SiteRelation {
 
 impl Rule {
     /// Every rule, in the order of its declaration.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Exact,
         Self::Jaccard,
         Self::B,
@@ -417,9 +421,11 @@ impl Rule {
         Self::Same,
         Self::Content,
         Self::Filter,
+        Self::Superseded,
     ];
 
-    /// The rule of a level of [`content`](crate::content); none if it makes no duplicates.
+    /// Returns the rule of a level of [`content`](crate::content); none if documents at this level
+    /// are not duplicates.
     #[must_use]
     pub const fn of_level(level: Level) -> Option<Self> {
         match level {
@@ -429,7 +435,7 @@ impl Rule {
         }
     }
 
-    /// The rule's name in files; it never changes.
+    /// Returns the rule's name in files; it never changes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -447,6 +453,7 @@ impl Rule {
             Self::Same => "same",
             Self::Content => "content",
             Self::Filter => "filter",
+            Self::Superseded => "superseded",
         }
     }
 }
@@ -624,7 +631,7 @@ mod tests {
         assert_eq!(policy.short, ShortPolicy::ExactOnly);
     }
 
-    /// What the definitions say, written down apart from the code: numbers, no shared helper.
+    /// The definitions, written independently of the code: with numbers and without shared helpers.
     fn is_duplicate(policy: &Policy, e: &Evidence) -> bool {
         let by_score = match policy.criterion {
             Criterion::Exact | Criterion::Contained(_) | Criterion::Url => false,
@@ -675,8 +682,8 @@ mod tests {
         })
     }
 
-    /// Levels decide under the policies of content, whatever the other scores are, and short
-    /// documents are no exception.
+    /// Under the policies of content, levels decide whatever the other scores are, even for short
+    /// documents.
     #[test]
     fn issue_24_levels_decide() {
         let rules = [
@@ -718,7 +725,7 @@ mod tests {
         assert_eq!(n_decisions, 18 * 3 * 4 * 3 * 7 * 385);
     }
 
-    /// One step up in any score; single steps suffice, as longer ones are made of them.
+    /// One step up in any score. Single steps suffice, since larger ones consist of them.
     #[test]
     fn more_agreement_never_makes_a_pair_distinct() {
         for policy in policies() {
@@ -781,7 +788,7 @@ mod tests {
     #[test]
     fn names_are_stable_and_read_back() {
         let names = Rule::ALL.map(Rule::as_str).join(" ");
-        let expected = "exact jaccard b c combined site-same site-cross site-union empty contained url same content filter";
+        let expected = "exact jaccard b c combined site-same site-cross site-union empty contained url same content filter superseded";
         assert_eq!(names, expected);
         for rule in Rule::ALL {
             assert_eq!(rule.to_string().parse(), Ok(rule));

@@ -47,18 +47,17 @@ pub const FEATURE_W: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not ze
 /// ```
 #[derive(Debug, Clone)]
 pub struct Shingler {
-    /// What becomes of texts below one shingle.
+    /// How texts shorter than one shingle are treated.
     pub short: ShortText,
     w: NonZeroUsize,
     rabin: Rabin,
     slide: Slide,
 }
 
-/// What becomes of a text with fewer tokens than a shingle.
+/// How a text with fewer tokens than a shingle is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ShortText {
-    /// One shingle of all its tokens and their number, so that it equals only its
-    /// equals.
+    /// One shingle of all its tokens and their number, so it equals only the same text.
     #[default]
     Single,
     /// No shingle, as if it were empty.
@@ -66,14 +65,14 @@ pub enum ShortText {
 }
 
 impl Shingler {
-    /// Shingles of `w` tokens under the default polynomial.
+    /// Creates a shingler with `w` tokens per shingle and the default polynomial.
     #[must_use]
     pub fn new(w: NonZeroUsize) -> Self {
         Self::with_rabin(w, Rabin::default())
     }
 
-    /// Shingles of `w` tokens under a polynomial of your own. Only shingles of one polynomial and
-    /// one `w` compare.
+    /// Creates a shingler with `w` tokens per shingle and the given polynomial. Only shingles of
+    /// the same polynomial and the same `w` can be compared.
     #[must_use]
     pub fn with_rabin(w: NonZeroUsize, rabin: Rabin) -> Self {
         let slide = Slide::new(rabin.modulus(), w.get());
@@ -94,7 +93,7 @@ impl Shingler {
 
     /// Appends the fingerprint of each window, in text order and with repeats.
     ///
-    /// A text below `w` tokens is treated as [`Self::short`] says.
+    /// [`Self::short`] defines how a text of fewer than `w` tokens is treated.
     pub fn shingles_into(&self, tokens: &[u64], out: &mut Vec<u64>) {
         if tokens.len() < self.w.get() {
             out.extend(self.short_shingle(tokens));
@@ -103,7 +102,8 @@ impl Shingler {
         }
     }
 
-    /// As [`Self::shingles_into`], each window from its bytes: the oracle.
+    /// As [`Self::shingles_into`], but each window is computed from its bytes: the reference
+    /// implementation.
     #[must_use]
     pub fn shingles_plain(&self, tokens: &[u64]) -> Vec<u64> {
         if tokens.len() < self.w.get() {
@@ -113,7 +113,7 @@ impl Shingler {
         windows.map(|window| self.window(window)).collect()
     }
 
-    /// The fingerprints of the windows, each once.
+    /// Returns the fingerprints of the windows, each once.
     #[must_use]
     pub fn set(&self, tokens: &[u64]) -> ShingleSet {
         let mut shingles = Vec::with_capacity(tokens.len());
@@ -121,7 +121,7 @@ impl Shingler {
         ShingleSet::from_occurrences(shingles)
     }
 
-    /// The fingerprints of the windows with how often each occurs.
+    /// Returns the fingerprints of the windows, with the number of occurrences of each.
     #[must_use]
     pub fn counted(&self, tokens: &[u64]) -> CountedShingles {
         let mut sorted = Vec::with_capacity(tokens.len());
@@ -143,26 +143,27 @@ impl Shingler {
     }
 }
 
-/// How many tokens make a shingle, by the script of the document.
+/// The number of tokens per shingle, by the script of the document.
 ///
-/// A character of Chinese says less than an English word, so documents with more than half such
-/// tokens may use a larger `w`. Two documents can be compared only when they used the same one.
+/// A Chinese character carries less information than an English word, so documents in which more
+/// than half of the tokens are of this kind may use a larger `w`. Two documents can be compared
+/// only if they use the same `w`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShingleLength {
     /// For documents in scripts with spaces between words.
     pub w: NonZeroUsize,
-    /// For documents mostly in scripts without.
+    /// For documents mostly in scripts without spaces.
     pub unspaced_w: NonZeroUsize,
 }
 
 impl ShingleLength {
-    /// The same length for every script.
+    /// Returns the same length for every script.
     #[must_use]
     pub fn uniform(w: NonZeroUsize) -> Self {
         Self { w, unspaced_w: w }
     }
 
-    /// The length for `tokens`.
+    /// Returns the length for `tokens`.
     #[must_use]
     pub fn of(self, tokens: &Tokens) -> NonZeroUsize {
         if tokens.is_mostly_unspaced() {
@@ -173,8 +174,8 @@ impl ShingleLength {
     }
 }
 
-/// Whether a document of `n_tokens` is so short that a policy may ask for equality: fewer than `2w`
-/// tokens.
+/// Returns whether a document of `n_tokens` is so short that a policy may require equality: fewer
+/// than `2w` tokens.
 #[must_use]
 pub fn is_short(n_tokens: usize, w: NonZeroUsize) -> bool {
     n_tokens / 2 < w.get()
@@ -188,7 +189,7 @@ pub struct ShingleSet {
 }
 
 impl ShingleSet {
-    /// The set of the given shingles, which may repeat and come in any order.
+    /// Returns the set of the given shingles, which may repeat and come in any order.
     #[must_use]
     pub fn from_occurrences(mut shingles: Vec<u64>) -> Self {
         shingles.sort_unstable();
@@ -196,25 +197,25 @@ impl ShingleSet {
         Self { sorted: shingles }
     }
 
-    /// The shingles, ascending.
+    /// Returns the shingles, ascending.
     #[must_use]
     pub fn as_slice(&self) -> &[u64] {
         &self.sorted
     }
 
-    /// The number of distinct shingles.
+    /// Returns the number of distinct shingles.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Whether there is no shingle.
+    /// Returns whether there is no shingle.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// The number of shingles in both sets.
+    /// Returns the number of shingles in both sets.
     #[must_use]
     pub fn n_common(&self, other: &Self) -> usize {
         n_common(&self.sorted, &other.sorted)
@@ -229,19 +230,20 @@ pub struct CountedShingles {
 }
 
 impl CountedShingles {
-    /// The number of occurrences.
+    /// Returns the number of occurrences.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Whether there is no shingle.
+    /// Returns whether there is no shingle.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// Sum of minima over sum of maxima of the counts; none when both are empty.
+    /// Returns the sum of minima divided by the sum of maxima of the counts; none if both are
+    /// empty.
     #[must_use]
     pub fn resemblance(&self, other: &Self) -> Option<f64> {
         ratio(
@@ -251,8 +253,8 @@ impl CountedShingles {
         )
     }
 
-    /// One 64-bit label per element, so that sketches of sets serve multisets too: the first
-    /// occurrence keeps the shingle, the others are hashed with their number.
+    /// Returns one 64-bit label per element, so that sketches of sets also work for multisets. The
+    /// label of the first occurrence is the shingle; the others are hashed with their number.
     #[must_use]
     pub fn labels(&self) -> Vec<u64> {
         let mut labels = Vec::with_capacity(self.len());
@@ -267,22 +269,22 @@ impl CountedShingles {
     }
 }
 
-/// The Jaccard similarity of two sets; none if both are empty.
+/// Returns the Jaccard similarity of two sets; none if both are empty.
 #[must_use]
 pub fn resemblance(a: &ShingleSet, b: &ShingleSet) -> Option<f64> {
     ratio(a.n_common(b), a.len(), b.len())
 }
 
-/// The containment of `a` in `b`; none if `a` is empty.
+/// Returns the containment of `a` in `b`; none if `a` is empty.
 #[must_use]
 pub fn containment(a: &ShingleSet, b: &ShingleSet) -> Option<f64> {
     (!a.is_empty()).then(|| a.n_common(b) as f64 / a.len() as f64)
 }
 
-/// The size of the intersection that a similarity `r` implies for sets of these sizes: `r / (1 +
-/// r) * (a + b)`.
+/// Returns the size of the intersection that a similarity `r` implies for sets of these sizes:
+/// `r / (1 + r) * (a + b)`.
 ///
-/// With it an estimate of similarity becomes one of containment.
+/// This turns an estimate of similarity into an estimate of containment.
 ///
 /// ```
 /// // 600 and 800 elements at similarity 0.4 share 400: two thirds of the smaller set.
@@ -298,12 +300,12 @@ fn ratio(n_common: usize, a: usize, b: usize) -> Option<f64> {
     (n_union > 0).then(|| n_common as f64 / n_union as f64)
 }
 
-/// The size of the intersection of two ascending sequences, repeats counted up to the smaller
+/// Returns the size of the intersection of two ascending sequences. Repeats count up to the smaller
 /// number.
 fn n_common(a: &[u64], b: &[u64]) -> usize {
     let (mut i, mut j, mut n) = (0, 0, 0);
     while i < a.len() && j < b.len() {
-        // Both sides advance by a comparison, not by a branch: which is smaller cannot be foreseen.
+        // Both sides advance by a comparison, not by a branch, since the result is unpredictable.
         let (x, y) = (a[i], b[j]);
         n += usize::from(x == y);
         i += usize::from(x <= y);

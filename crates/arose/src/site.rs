@@ -8,7 +8,7 @@
 //!
 //! - [`SiteKind::Henzinger`] removes the first label of any host of three labels or more (Henzinger
 //!   2006). It ignores registries: `example.co.uk` belongs to the site `co.uk`, and `a.www.x.org`
-//!   to `www.x.org` although `www.x.org` belongs to `x.org`. All published precision figures were
+//!   to `www.x.org` although `www.x.org` belongs to `x.org`. All published precision values were
 //!   measured with this definition.
 //! - [`SiteKind::Registrable`] takes the longest public suffix and one more label: the domain that
 //!   one owner registered. A host that is itself a suffix is its own site. The list is the one
@@ -28,16 +28,16 @@
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Where a host is cut to give its site.
+/// The definition of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SiteKind {
     /// Everything after the first dot, if the host has more than one.
     Henzinger,
-    /// The public suffix and one label more.
+    /// The public suffix and one more label.
     Registrable,
 }
 
-/// The site that `host`, perhaps followed by a port, belongs to.
+/// Returns the site of `host`, which may be followed by a port.
 ///
 /// ```
 /// use arose::site::{SiteKind, site};
@@ -53,7 +53,8 @@ pub fn site(host: &str, kind: SiteKind) -> Cow<'_, str> {
     }
 }
 
-/// Whether two hosts belong to one site of the given kind; an equivalence relation.
+/// Returns whether two hosts belong to the same site under the given definition; an equivalence
+/// relation.
 ///
 /// ```
 /// use arose::site::{SiteKind, same_site};
@@ -82,8 +83,8 @@ fn after_first_of_many_dots(name: &str) -> &str {
     }
 }
 
-/// A name with an empty label is not a domain and stays whole, as the list's own test cases demand
-/// for a leading dot.
+/// Returns the registrable domain. A name with an empty label is not a domain and is left
+/// unchanged, as the list's own test cases require for a leading dot.
 fn registrable(name: &str) -> &str {
     if name.split('.').any(str::is_empty) {
         return name;
@@ -91,7 +92,7 @@ fn registrable(name: &str) -> &str {
     psl::domain_str(name).unwrap_or(name)
 }
 
-/// Drops `:port`. The colons of a bare IPv6 address are not a port's.
+/// Removes `:port`. The colons of a bare IPv6 address do not begin a port.
 fn without_port(host: &str) -> &str {
     if host.parse::<Ipv6Addr>().is_ok() {
         return host;
@@ -102,7 +103,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Drops the dot that stands for the root of the name tree.
+/// Removes the dot that stands for the root of the name tree.
 fn without_root(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
@@ -116,7 +117,8 @@ fn lower_case(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A bracket opens an IPv6 address or nothing at all, since no name may hold one.
+/// Returns whether a host is an IP address. A bracket can only open an IPv6 address, since no name
+/// may contain one.
 fn is_address(name: &str) -> bool {
     name.starts_with('[') || name.parse::<Ipv4Addr>().is_ok() || name.parse::<Ipv6Addr>().is_ok()
 }

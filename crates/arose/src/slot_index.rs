@@ -42,21 +42,21 @@ pub struct SlotIndex {
 /// Slot, value, document.
 type Entry = (u32, u64, DocId);
 
-/// A document found, and why.
+/// A document found, and its number of matching values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
     /// The document.
     pub doc: DocId,
-    /// In how many MinHash values it agrees with the query.
+    /// The number of MinHash values that match the query.
     pub n_agreeing: usize,
 }
 
 impl SlotIndex {
-    /// An empty index of sketches of `t` MinHash values.
+    /// Creates an empty index of sketches of `t` MinHash values.
     ///
     /// # Errors
     ///
-    /// When `t` is zero or above 65,535.
+    /// Returns an error if `t` is zero or above 65,535.
     ///
     /// ```
     /// use arose::{DocId, slot_index::SlotIndex};
@@ -82,8 +82,8 @@ impl SlotIndex {
     ///
     /// # Errors
     ///
-    /// When the document is there already ([`SlotIndex::replace`] is explicit about it), or the
-    /// sketch does not have `t` MinHash values. The index is then unchanged.
+    /// Returns an error if the document is already in the index (use [`SlotIndex::replace`] to
+    /// replace it), or the sketch does not have `t` MinHash values. The index is then unchanged.
     pub fn insert(&mut self, doc: DocId, sketch: &[u64]) -> Result<(), Error> {
         self.check_length(sketch)?;
         if self.sketches.contains_key(&doc) {
@@ -103,7 +103,8 @@ impl SlotIndex {
     ///
     /// # Errors
     ///
-    /// When the sketch does not have `t` MinHash values. The index is then unchanged.
+    /// Returns an error if the sketch does not have `t` MinHash values. The index is then
+    /// unchanged.
     pub fn replace(&mut self, doc: DocId, sketch: &[u64]) -> Result<Option<Box<[u64]>>, Error> {
         self.check_length(sketch)?;
         let former = self.remove(doc);
@@ -120,11 +121,11 @@ impl SlotIndex {
         Some(sketch)
     }
 
-    /// All documents that agree with the sketch in at least `m` MinHash values, by ascending ID.
+    /// Returns all documents that match the sketch in at least `m` MinHash values, by ascending ID.
     ///
     /// # Errors
     ///
-    /// When `m` is not in `1..=t`, or the sketch does not have `t` MinHash values.
+    /// Returns an error if `m` is not in `1..=t`, or the sketch does not have `t` MinHash values.
     pub fn query(&self, sketch: &[u64], m: usize) -> Result<Vec<Match>, Error> {
         self.check_query(sketch, m)?;
         let mut candidates = self.shortest_lists(sketch, n_probes(self.n_slots, m));
@@ -136,35 +137,36 @@ impl SlotIndex {
         Ok(matching(stored, sketch, m))
     }
 
-    /// The result of [`SlotIndex::query`] by comparing with every sketch: the oracle.
+    /// Returns the result of [`SlotIndex::query`] by comparing with every sketch: the reference
+    /// implementation.
     ///
     /// # Errors
     ///
-    /// As [`SlotIndex::query`].
+    /// Returns an error under the conditions of [`SlotIndex::query`].
     pub fn scan(&self, sketch: &[u64], m: usize) -> Result<Vec<Match>, Error> {
         self.check_query(sketch, m)?;
         Ok(matching(self.sketches.iter(), sketch, m))
     }
 
-    /// The stored sketch of a document.
+    /// Returns the stored sketch of a document.
     #[must_use]
     pub fn sketch(&self, doc: DocId) -> Option<&[u64]> {
         self.sketches.get(&doc).map(AsRef::as_ref)
     }
 
-    /// The number of documents.
+    /// Returns the number of documents.
     #[must_use]
     pub fn n_docs(&self) -> usize {
         self.sketches.len()
     }
 
-    /// The number of entries: always `t` times the number of documents.
+    /// Returns the number of entries: always `t` times the number of documents.
     #[must_use]
     pub fn n_entries(&self) -> usize {
         self.entries.len()
     }
 
-    /// The documents of the `n` shortest lists of a sketch, `n` being at most `t`.
+    /// Returns the documents of the `n` shortest lists of a sketch, `n` being at most `t`.
     fn shortest_lists(&self, sketch: &[u64], n: usize) -> Vec<DocId> {
         // Lists have no stored length. Count each up to a limit, and raise the limit until `n` of
         // them stay below it: the long ones are never counted to their end.
@@ -186,7 +188,7 @@ impl SlotIndex {
         }
     }
 
-    /// The documents with a value in a slot, ascending.
+    /// Returns the documents with a value in a slot, ascending.
     fn list(&self, (i, value): (u32, u64)) -> impl Iterator<Item = DocId> {
         let all_docs = (i, value, DocId(0))..=(i, value, DocId(u64::MAX));
         self.entries.range(all_docs).map(|entry| entry.2)
@@ -213,7 +215,7 @@ impl SlotIndex {
     }
 }
 
-/// The prefix rule: how many of `t` slots are sure to contain one of `m` agreements.
+/// Returns the number of `t` slots that are certain to contain one of `m` matches: the prefix rule.
 ///
 /// ```
 /// use arose::slot_index::n_probes;
@@ -225,7 +227,7 @@ pub const fn n_probes(t: usize, m: usize) -> usize {
     t.saturating_sub(m.saturating_sub(1))
 }
 
-/// The slots of a sketch: numbers and values.
+/// Returns the slots of a sketch: numbers and values.
 fn slots(sketch: &[u64]) -> impl Iterator<Item = (u32, u64)> {
     (0..).zip(sketch.iter().copied())
 }
@@ -250,8 +252,8 @@ mod tests {
     use crate::mix::SplitMix;
     use proptest::prelude::*;
 
-    /// A sketch of 200 MinHash values at a random distance from one of the given, or quite
-    /// unrelated.
+    /// A sketch of 200 MinHash values at a random distance from one of the given sketches, or
+    /// unrelated to all.
     fn relative_of(known: &[Vec<u64>], random: &mut SplitMix) -> Vec<u64> {
         let share = random.next_f64().sqrt();
         let fresh = |random: &mut SplitMix| random.below(1000);
@@ -319,11 +321,11 @@ mod tests {
         assert_eq!(lists(2), [50, 60, 61].map(DocId));
         assert_eq!(lists(3).len(), 103);
         assert_eq!(lists(4).len(), 203);
-        // A value nobody has is the shortest list of all.
+        // A value that no document has is the shortest list.
         assert_eq!(index.shortest_lists(&[7, 8, 50, 99], 1), []);
     }
 
-    /// Slots of one permutation hold the value of another: no match.
+    /// A slot of one permutation contains the value of another: no match.
     #[test]
     fn values_of_different_slots_never_match() {
         let mut index = SlotIndex::new(3).unwrap();

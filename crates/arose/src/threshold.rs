@@ -11,7 +11,7 @@ impl Threshold {
     ///
     /// # Errors
     ///
-    /// When `value` is not a number in `0..=1`.
+    /// Returns an error if `value` is not a number in `0..=1`.
     ///
     /// ```
     /// use arose::Threshold;
@@ -27,12 +27,12 @@ impl Threshold {
         }
     }
 
-    /// The similarity itself.
+    /// Returns the similarity itself.
     pub fn get(self) -> f64 {
         self.0
     }
 
-    /// Whether `similarity` reaches the threshold. A similarity that is not a number never does.
+    /// Returns whether `similarity` reaches the threshold. NaN never does.
     pub fn reached_by(self, similarity: f64) -> bool {
         similarity >= self.0
     }

@@ -40,10 +40,10 @@ pub struct Winnow {
     guarantee: usize,
 }
 
-/// A hash that was kept, and where it was found.
+/// A hash that was kept, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selected {
-    /// The index of the hash, which is that of its first token.
+    /// The index of the hash, which is the index of its first token.
     pub position: usize,
     /// The hash of `k` tokens.
     pub hash: u64,
@@ -54,7 +54,7 @@ impl Winnow {
     ///
     /// # Errors
     ///
-    /// When `noise` is zero or longer than `guarantee`.
+    /// Returns an error if `noise` is zero or longer than `guarantee`.
     pub fn new(noise: usize, guarantee: usize) -> Result<Self, Error> {
         if noise == 0 {
             return Err(Error::parameter("noise", noise, "at least 1 token"));
@@ -69,19 +69,19 @@ impl Winnow {
         Ok(Self { noise, guarantee })
     }
 
-    /// The number of hashes in a window.
+    /// Returns the number of hashes in a window.
     #[must_use]
     pub const fn window(self) -> usize {
         self.guarantee - self.noise + 1
     }
 
-    /// The share of positions that is kept on average in a long text.
+    /// Returns the share of positions that is kept on average in a long text.
     #[must_use]
     pub fn expected_density(self) -> f64 {
         2.0 / (self.window() as f64 + 1.0)
     }
 
-    /// The selected hashes of a text given as token fingerprints, in order of position.
+    /// Returns the selected hashes of a text given as token fingerprints, in order of position.
     ///
     /// ```
     /// use arose::winnow::Winnow;
@@ -97,7 +97,8 @@ impl Winnow {
     }
 }
 
-/// XXH3-64 of every run of `k` tokens, as little-endian bytes; none if there are fewer tokens.
+/// Returns the XXH3-64 of every run of `k` tokens, as little-endian bytes; none if there are fewer
+/// tokens.
 #[must_use]
 pub fn gram_hashes(tokens: &[u64], k: usize) -> Vec<u64> {
     let bytes: Vec<u8> = tokens
@@ -112,14 +113,15 @@ pub fn gram_hashes(tokens: &[u64], k: usize) -> Vec<u64> {
         .collect()
 }
 
-/// The minimum of every window of hashes, the rightmost of equal ones, each position once.
+/// Returns the minimum of every window of hashes, the rightmost of equal minima, each position
+/// once.
 ///
-/// A window of zero hashes counts as one of a single hash, which keeps all.
+/// A window of zero hashes counts as a window of one hash, which keeps all hashes.
 #[must_use]
 pub fn select(hashes: &[u64], window: usize) -> Vec<Selected> {
     let window = window.clamp(1, hashes.len().max(1));
     let mut selected: Vec<Selected> = Vec::new();
-    // Those hashes of the window that are smaller than everything to their right: later minima.
+    // The hashes of the window that are smaller than all hashes to their right: later minima.
     let mut rising: VecDeque<Selected> = VecDeque::new();
     for (position, &hash) in hashes.iter().enumerate() {
         while rising.back().is_some_and(|last| last.hash >= hash) {
@@ -142,7 +144,7 @@ pub fn select(hashes: &[u64], window: usize) -> Vec<Selected> {
     selected
 }
 
-/// The same by scanning each window, in time `O(n W)`: the oracle.
+/// Returns the same by scanning each window, in time `O(n W)`: the reference implementation.
 #[must_use]
 pub fn select_by_scanning(hashes: &[u64], window: usize) -> Vec<Selected> {
     let window = window.clamp(1, hashes.len().max(1));
@@ -159,31 +161,32 @@ pub fn select_by_scanning(hashes: &[u64], window: usize) -> Vec<Selected> {
     selected
 }
 
-/// Which of several equal minima a window selects.
+/// The choice among several equal minima of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ties {
     /// The rightmost.
     Rightmost,
-    /// The one the window before selected if it is still a minimum, else the rightmost.
+    /// The one that the previous window selected if it is still a minimum, otherwise the rightmost.
     Robust,
 }
 
-/// A selected place with its neighbourhood: the windows that selected it.
+/// A selected position with its neighbourhood: the windows that selected it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
     /// The index of the hash.
     pub position: usize,
     /// The hash, the minimum of every window of the neighbourhood.
     pub hash: u64,
-    /// The first window that selects the place.
+    /// The first window that selects the position.
     pub first_window: usize,
-    /// The last one; all between select it too.
+    /// The last such window; all windows between select it too.
     pub last_window: usize,
     /// Whether the hash occurs twice in one of these windows.
     pub is_tied: bool,
 }
 
-/// The places that the windows of `window` hashes select, in order; none if there are fewer hashes.
+/// Returns the positions that the windows of `window` hashes select, in order; none if there are
+/// fewer hashes.
 ///
 /// Every window belongs to exactly one anchor. The hash of that anchor is a function of the hashes
 /// in the window alone, so equal windows have anchors of equal hashes.
@@ -198,7 +201,7 @@ pub struct Anchor {
 pub fn anchors(hashes: &[u64], window: usize, ties: Ties) -> Vec<Anchor> {
     let window = window.max(1);
     let mut anchors: Vec<Anchor> = Vec::new();
-    // A window is the end of one block of so many hashes and the beginning of the next.
+    // A window consists of the end of one block of `window` hashes and the beginning of the next.
     let mut ends: Vec<Minimum> = Vec::new();
     for (block, values) in hashes.chunks(window).enumerate() {
         let mut beginning: Option<Minimum> = None;
@@ -223,7 +226,7 @@ pub fn anchors(hashes: &[u64], window: usize, ties: Ties) -> Vec<Anchor> {
 struct Minimum {
     hash: u64,
     position: usize,
-    /// Whether there is another one.
+    /// Whether another hash is equal to it.
     is_tied: bool,
 }
 
@@ -236,7 +239,7 @@ impl Minimum {
         }
     }
 
-    /// The minimum of these hashes and some after them.
+    /// Returns the minimum of these hashes and of hashes after them.
     fn and(self, after: Self) -> Self {
         match self.hash.cmp(&after.hash) {
             Ordering::Less => self,
@@ -249,7 +252,7 @@ impl Minimum {
     }
 }
 
-/// The minimum from each place of a block to its end.
+/// The minimum from each position of a block to its end.
 fn ends_of(values: &[u64], first: usize, ends: &mut Vec<Minimum>) {
     ends.clear();
     ends.resize(values.len(), Minimum::of(0, 0));
@@ -332,7 +335,7 @@ mod tests {
         assert_eq!(anchor_positions(&[1; 2], 3, Ties::Robust), [0; 0]);
     }
 
-    /// Constant text of `n` windows keeps one place in `W`.
+    /// Constant text of `n` windows keeps one position in `W`.
     #[test]
     fn constant_text_has_few_anchors() {
         for (n_hashes, window) in [(1, 1), (40, 7), (41, 7), (1000, 26)] {
@@ -404,8 +407,8 @@ mod tests {
     }
 
     /// A step selects a new position exactly if the minimum of the W + 1 hashes of both windows
-    /// lies at an end, so `1 + (windows - 1) 2/(W + 1)` positions on average; four standard errors
-    /// over 100 random sequences, from their spread.
+    /// lies at an end, which gives `1 + (windows - 1) 2/(W + 1)` positions on average. The
+    /// tolerance is four standard errors over 100 random sequences, from their spread.
     #[test]
     fn density_is_two_over_window_plus_one() {
         const N_RUNS: usize = 100;

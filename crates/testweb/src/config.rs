@@ -1,48 +1,48 @@
-//! What web to make: how many hosts, of which kinds, how large.
+//! Settings of a web: the number of hosts, their kinds, and their sizes.
 
 use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::robots::Robots;
 
-/// The settings of a web. The same settings give the same bytes for every page, up to the port in
-/// absolute links.
+/// The settings of a web. The same settings give the same bytes for every page, except for the port
+/// in absolute links.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Selects everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Synthetic hosts, at least 1; folders come on top.
+    /// Number of synthetic hosts, at least 1, in addition to directories.
     pub n_hosts: u32,
-    /// Addresses in 127.0.0.0/8 that the hosts share in turn, at least 1. Each takes one listening
-    /// socket, so the limit of open files must lie above it.
+    /// Number of IP addresses in 127.0.0.0/8 that the hosts share in turn, at least 1. Each takes
+    /// one listening socket, so the limit on open files must be higher.
     pub n_addresses: u32,
-    /// Pages of a host.
+    /// Number of pages per host.
     pub pages: PageCount,
     /// Median of the log-normal page size, in bytes.
     pub median_bytes: u32,
-    /// Deviation of the logarithm of the page size.
+    /// Standard deviation of the logarithm of the page size.
     pub size_sigma: f64,
-    /// Kinds of hosts with their weights: each run of as many hosts as the weights sum to holds
-    /// every kind as often as its weight, in an order drawn by the seed. The first host of all is
-    /// always plain.
+    /// Kinds of hosts with their weights. In each run of as many hosts as the sum of the weights,
+    /// every kind occurs as often as its weight, in an order selected by the seed. The first host
+    /// of all is always plain.
     pub kinds: Vec<(Kind, u32)>,
-    /// Robots files with their weights, for the hosts whose kind leaves the choice.
+    /// Robots files with their weights, for the hosts whose kind leaves the choice open.
     pub robots: Vec<(Robots, u32)>,
-    /// Share of leaf pages that are copies, half of them exact, of another page of their host.
+    /// Share of leaf pages that are duplicates, half of them exact, of another page of their host.
     pub copies: f64,
-    /// Words of a thousand that a near duplicate has replaced. 0.6 makes a resemblance of about
-    /// 0.99 over shingles of eight words, 6 one of 0.91.
+    /// Number of words per thousand that are replaced in a near duplicate. 0.6 gives a similarity
+    /// of about 0.99 over shingles of eight words, 6 gives 0.91.
     pub edits_per_thousand: f64,
-    /// The product token that the robots files with a group of their own speak to.
+    /// The product token that robots files with a group for the crawler name.
     pub agent: String,
-    /// Folders of files to serve, a host each.
+    /// Directories of files to serve, one host each.
     pub folders: Vec<Folder>,
-    /// Whether relative links of pages in folders carry a session that is new in each link of each
-    /// URL, `?sid=...`, and half of them a mark of a campaign; pages do not depend on these.
+    /// Whether relative links of pages in directories have a session ID that is new in each link of
+    /// each URL, `?sid=...`, and half of them a tracking parameter. Pages do not depend on these.
     pub folder_sessions: bool,
-    /// Port of every host; 0 for one that is free.
+    /// Port of every host; 0 selects a free port.
     pub port: u16,
-    /// UDP port of the name server on 127.0.0.1; 0 for one that is free.
+    /// UDP port of the DNS server on 127.0.0.1; 0 selects a free port.
     pub dns_port: u16,
     /// Where requests are recorded.
     pub log: LogTo,
@@ -77,8 +77,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A web without trouble, as large as asked: plain hosts, an address and fifty pages each, one
-    /// folder of each disallowed.
+    /// A web without faults, of any size: plain hosts, each with its own IP address and fifty
+    /// pages, and one disallowed directory each.
     #[must_use]
     pub fn plain(n_hosts: u32) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Config {
         }
     }
 
-    /// A web of which half of the hosts are spam, of every kind; robots may go everywhere.
+    /// A web in which half of the hosts are spam, of every kind; robots may go everywhere.
     #[must_use]
     pub fn spam(n_hosts: u32) -> Self {
         let spam = Kind::SPAM.map(|kind| (kind, 1));
@@ -104,7 +104,7 @@ impl Config {
         }
     }
 
-    /// A web of URL variants: after a plain host, as many hosts of each flavour.
+    /// A web of URL variants: a plain host, followed by the same number of hosts of each flavour.
     #[must_use]
     pub fn variants(n_each: u32) -> Self {
         Self {
@@ -153,38 +153,38 @@ fn check_weights(name: &'static str, weights: impl Iterator<Item = u32>) -> Resu
     }
 }
 
-/// How many pages a host has.
+/// Number of pages of a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PageCount {
-    /// The same for all.
+    /// The same for all hosts.
     Fixed(u32),
-    /// A power law: most have few, a few have many.
+    /// A power law: most hosts have few pages, a few have many.
     Pareto {
-        /// The fewest.
+        /// Minimum.
         least: u32,
         /// The tail falls as `n^-alpha`.
         alpha: f64,
-        /// The most.
+        /// Maximum.
         most: u32,
     },
 }
 
-/// A folder to serve.
+/// A directory to serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// The host's name.
+    /// The name of the host.
     pub host: String,
-    /// Its root; links that lead out of it are followed.
+    /// Its root directory; links that lead out of it are followed.
     pub path: PathBuf,
 }
 
 impl Folder {
-    /// Each folder below `root` as a host named after it, below `.test`, in the order of names.
+    /// Each subdirectory of `root` as a host named after it, below `.test`, in the order of names.
     ///
     /// # Errors
-    /// When `root` cannot be read.
+    /// If `root` cannot be read.
     pub fn below(root: &std::path::Path) -> Result<Vec<Self>, Error> {
-        let what = || format!("cannot read the folder {}", root.display());
+        let what = || format!("cannot read the directory {}", root.display());
         let mut folders = Vec::new();
         for entry in std::fs::read_dir(root).map_err(Error::io(what()))? {
             let path = entry.map_err(Error::io(what()))?.path();
@@ -196,10 +196,10 @@ impl Folder {
         Ok(folders)
     }
 
-    /// The documentation that Debian packages have installed, a host each.
+    /// The documentation that Debian packages have installed, one host each.
     ///
     /// # Errors
-    /// When a package has none here.
+    /// If a package has no documentation here.
     pub fn debian(packages: &[String]) -> Result<Vec<Self>, Error> {
         let folder = |package: &String| {
             let path = PathBuf::from("/usr/share/doc").join(package);
@@ -207,22 +207,22 @@ impl Folder {
             if is_plain && path.is_dir() {
                 return Ok(Self::named_after(path));
             }
-            let expected = "packages with a folder in /usr/share/doc";
+            let expected = "packages with a directory in /usr/share/doc";
             Err(Error::parameter("folders", package, expected))
         };
         packages.iter().map(folder).collect()
     }
 
-    /// The path of every file that is served, in order: the truth about the folder.
+    /// The path of every file that is served, in order: the ground truth of the directory.
     ///
     /// # Errors
-    /// When a folder cannot be read.
+    /// If a directory cannot be read.
     pub fn targets(&self) -> Result<Vec<String>, Error> {
-        let what = format!("cannot read the folder {}", self.path.display());
+        let what = format!("cannot read the directory {}", self.path.display());
         crate::folder::targets(&self.path).map_err(Error::io(what))
     }
 
-    /// Letters, digits and dashes of the folder's name make the host's.
+    /// Makes the name of the host from the letters, digits and dashes of the directory name.
     fn named_after(path: PathBuf) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let label: String = name
@@ -245,86 +245,88 @@ impl Folder {
 pub enum LogTo {
     /// Nowhere.
     Nothing,
-    /// In memory, some 150 bytes a request, for [`Server::log`](crate::Server::log).
+    /// In memory, about 150 bytes per request, for [`Server::log`](crate::Server::log).
     Memory,
     /// To a file, for [`Log::open`](crate::log::Log::open).
     File(PathBuf),
 }
 
-/// What a host is like. [`Kind::has_pages`] says which have ordinary pages too.
+/// The kind of a host. [`Kind::has_pages`] says which kinds also have ordinary pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Ordinary pages.
     Plain,
-    /// Byte for byte the pages of a plain host.
+    /// The pages of a plain host, byte for byte.
     Mirror,
     /// The pages of a plain host, with a few words and the last line changed.
     NearMirror,
-    /// Much text that is the same on all pages around an item that is not; compressed on request.
+    /// Much text that is the same on all pages, around an item that differs; compressed on request.
     Template,
-    /// Links carry a session in the path, `/S-XXXXXXXXXXX/...`; pages do not depend on it.
+    /// Links have a session ID in the path, `/S-XXXXXXXXXXX/...`; pages do not depend on it.
     PathCrumb,
-    /// Links carry a session in the query, `?sid=...`; pages do not depend on it.
+    /// Links have a session ID in the query, `?sid=...`; pages do not depend on it.
     QueryCrumb,
-    /// Several addresses for a page: `/story/7`, `/story?id=7`, `/story/7/index.html`, with and
-    /// without `www.`.
+    /// Several URLs for a page: `/story/7`, `/story?id=7`, `/story/7/index.html`, with and without
+    /// `www.`.
     Dust,
-    /// Pages tell the time and count their readers; sent in chunks.
+    /// Pages show the time and count their visits; sent in chunks.
     Timestamp,
     /// Pages change with the [version](crate::Control::set_version), each at its own rate.
     Changing,
-    /// Every fifth request is answered with 429 or 503 and `Retry-After`.
+    /// Every fifth request gets a response with status 429 or 503 and `Retry-After`.
     Busy,
     /// Redirects of every status: chains, loops, spirals, to other hosts, to nowhere.
     Redirects,
-    /// Any path is answered with 200, a page that says it is not there, and links to more.
+    /// Every path gets a response with status 200: a page that says it does not exist, with links
+    /// to more.
     SoftNotFound,
-    /// A calendar without end.
+    /// An endless calendar.
     Calendar,
-    /// A session in the path that is new on every page, so that addresses never end.
+    /// A session ID in the path that is new on every page, so that URLs never end.
     Maze,
-    /// Relative links that go one folder deeper, for ever.
+    /// Relative links that go one directory deeper, forever.
     Deep,
-    /// Names without end below the host's name.
+    /// Endless host names below the name of the host.
     EndlessHosts,
-    /// A page for each [`Fault`](crate::Fault), and damaged replies without end at `/noise/1`,
+    /// A page for each [`Fault`](crate::Fault), and endless damaged responses at `/noise/1`,
     /// `/noise/2` and so on, to which nothing links.
     Broken,
-    /// Files of a folder. Not for [`Config::kinds`]: folders are listed by themselves.
+    /// Files of a directory. Not for [`Config::kinds`]: directories are listed separately.
     Folder,
-    /// The name does not exist.
+    /// The host name does not exist.
     NoName,
-    /// The name server fails for this name.
+    /// The DNS server fails for this host.
     NameFailure,
-    /// The name server does not answer for this name.
+    /// The DNS server does not respond for this host.
     NameSilence,
-    /// The address refuses connections.
+    /// The IP address refuses connections.
     Refused,
-    /// The name server does not answer for the IPv4 address of this name and says that there is no
+    /// The DNS server does not respond for the IPv4 address of this host, and says that there is no
     /// IPv6 address.
     NameHalfSilence,
-    /// The home page is that of every other host of this kind; the pages below differ.
+    /// The home page is that of every other host of this kind; the pages below it differ.
     SameHome,
-    /// All pages have one text and one list of links, except for a number and a price.
+    /// All pages have the same text and links, except for a number and a price.
     Shop,
-    /// Every link of every response carries a new session in the query, `?sid=...`; pages do not
+    /// Every link of every response has a new session ID in the query, `?sid=...`; pages do not
     /// depend on it.
     FreshSessions,
-    /// Pages of several topics, which link mostly to their own ([`topic_words`](crate::topic_words)).
+    /// Pages of several topics, which link mostly to pages of their own topic
+    /// ([`topic_words`](crate::topic_words)).
     Topic,
-    /// Spam: pages of few words, drawn again and again.
+    /// Spam: pages with few distinct words, repeated over and over.
     Stuffed,
-    /// Spam: a few sentences again and again, some words exchanged.
+    /// Spam: a few sentences over and over, with some words exchanged.
     Spun,
-    /// Spam: the text of pages of a plain host, under its own links.
+    /// Spam: the text of pages of a plain host, with its own links.
     Scraped,
-    /// Spam: much text that nobody sees.
+    /// Spam: much text that is not shown.
     Hidden,
-    /// Spam: pages of links and nothing else.
+    /// Spam: pages that consist only of links.
     Farm,
-    /// Spam: one page for all hosts of the kind except for a key word; all at one address.
+    /// Spam: one page for all hosts of the kind, except for a keyword, all at one IP address.
     Wildcard,
-    /// Pages with many URLs, of the [flavours](crate::Flavour) in turn.
+    /// Pages with many URLs, by the [flavours](crate::Flavour) in turn.
     Variants,
 }
 
@@ -370,7 +372,7 @@ impl Kind {
         Self::SPAM.contains(&self)
     }
 
-    /// The first part of the names of such hosts.
+    /// The prefix of the names of such hosts.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -411,7 +413,7 @@ impl Kind {
         }
     }
 
-    /// Whether hosts of this kind answer requests with ordinary pages.
+    /// Whether hosts of this kind respond with ordinary pages.
     #[must_use]
     pub const fn has_pages(self) -> bool {
         !matches!(
@@ -425,8 +427,8 @@ impl Kind {
         )
     }
 
-    /// Whether the robots file is drawn from the mixture; other kinds let everybody in, so that
-    /// their trouble can be met.
+    /// Whether the robots file is sampled from the mixture. Other kinds allow everything, so that
+    /// their faults can be met.
     pub(crate) const fn has_any_robots(self) -> bool {
         matches!(
             self,
@@ -434,7 +436,7 @@ impl Kind {
         )
     }
 
-    /// Whether pages are those of another host.
+    /// Whether the pages are those of another host.
     pub(crate) const fn is_mirror(self) -> bool {
         matches!(self, Kind::Mirror | Kind::NearMirror)
     }

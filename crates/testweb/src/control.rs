@@ -1,4 +1,4 @@
-//! Control: what can be changed while the web is served.
+//! Control: changes the web while it is served.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,40 +10,40 @@ use std::sync::{Mutex, PoisonError};
 pub struct Control {
     version: AtomicU64,
     names: AtomicU8,
-    /// Hosts that have moved, with where they are now. The lock is held for a look-up only.
+    /// Hosts that have moved, with their current IP address. The lock is held only for a lookup.
     moved: Mutex<BTreeMap<u32, Ipv4Addr>>,
 }
 
-/// How the name server does.
+/// The state of the DNS server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Names {
-    /// Answers.
+    /// Responds normally.
     Fine = 0,
-    /// Fails for every name.
+    /// Fails for every host name.
     Failing = 1,
-    /// Does not answer.
+    /// Does not respond.
     Silent = 2,
 }
 
 impl Control {
-    /// Sets the step that [changing](crate::Kind::Changing) pages have come to.
+    /// Sets the current version of [changing](crate::Kind::Changing) pages.
     pub fn set_version(&self, version: u64) {
         self.version.store(version, Ordering::Relaxed);
     }
 
-    /// The step that changing pages have come to, 0 at first.
+    /// The current version of changing pages, initially 0.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// Breaks or mends the name server.
+    /// Breaks or repairs the DNS server.
     pub fn set_names(&self, names: Names) {
         self.names.store(names as u8, Ordering::Relaxed);
     }
 
-    /// How the name server does.
+    /// The state of the DNS server.
     #[must_use]
     pub fn names(&self) -> Names {
         match self.names.load(Ordering::Relaxed) {
@@ -53,8 +53,8 @@ impl Control {
         }
     }
 
-    /// Gives a host another address. Every host is served at every address of the web, so it is
-    /// there at once; that its name leads there is known when a resolver asks next.
+    /// Gives a host another IP address. Every host is served at every IP address of the web, so the
+    /// move takes effect immediately. Clients notice it at their next DNS lookup.
     pub fn move_host(&self, host: u32, address: Ipv4Addr) {
         let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
         moved.insert(host, address);

@@ -1,20 +1,20 @@
-//! The name server: answers for every host of the web, over UDP (RFC 1035).
+//! The DNS server: responds for every host of the web, over UDP (RFC 1035).
 //!
-//! It knows address records and one kind of alias, and everything a resolver must survive: names
-//! that do not exist, failure, silence. Negative answers carry the record that says how long they
-//! may be kept (RFC 2308), and a question with EDNS gets an answer with EDNS (RFC 6891).
+//! It has address records and one kind of alias, and every failure that a resolver must survive:
+//! host names that do not exist, errors, silence. Negative responses have the record that says how
+//! long they may be cached (RFC 2308). A query with EDNS gets a response with EDNS (RFC 6891).
 
 use crate::control::{Control, Names};
 use crate::web::{Name, Web};
 
-/// A question.
+/// A DNS query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// The name with dots, as it was written.
+    /// The host name with dots, as written.
     pub(crate) name: String,
     /// The type of record.
     pub(crate) kind: u16,
-    /// Where the question ends in the message.
+    /// The end of the query in the message.
     end: usize,
 }
 
@@ -33,12 +33,12 @@ const NO_SUCH_NAME: u8 = 3;
 const NOT_IMPLEMENTED: u8 = 4;
 
 const HEADER_BYTES: usize = 12;
-/// Where the question's name begins, as a pointer.
+/// The start of the queried name, as a pointer.
 const TO_QUESTION: [u8; 2] = [0xc0, HEADER_BYTES as u8];
-/// Seconds that a negative answer, or an alias, may be kept.
+/// Seconds that a negative response, or an alias, may be cached.
 const SHORT_TTL: u32 = 60;
 
-/// Reads the question of a message.
+/// Reads the query of a message.
 pub(crate) fn question(message: &[u8]) -> Option<Question> {
     let mut at = HEADER_BYTES;
     let mut name = String::new();
@@ -62,7 +62,7 @@ pub(crate) fn question(message: &[u8]) -> Option<Question> {
     (message.len() >= end).then_some(Question { name, kind, end })
 }
 
-/// The answer to a message; `None` for silence.
+/// The response to a message; `None` for no response.
 pub(crate) fn answer(message: &[u8], web: &Web, control: &Control) -> Option<Vec<u8>> {
     let header = message.get(..HEADER_BYTES)?;
     let is_query = header[2] & 0x80 == 0;
@@ -112,7 +112,7 @@ pub(crate) fn answer(message: &[u8], web: &Web, control: &Control) -> Option<Vec
     Some(answer.finish(code))
 }
 
-/// Whether the message ends with the options of EDNS: a record of the root.
+/// Whether the message ends with EDNS options: a record of the root.
 fn has_options(header: &[u8], rest: &[u8]) -> bool {
     let [kind_high, kind_low] = OPTIONS.to_be_bytes();
     header[11] > 0 && rest.starts_with(&[0, kind_high, kind_low])
@@ -128,7 +128,7 @@ fn encode(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// An answer in the making.
+/// A response under construction.
 struct Answer {
     message: Vec<u8>,
     n_answers: u8,
@@ -140,7 +140,7 @@ impl Answer {
     fn new(header: &[u8], question: &[u8]) -> Self {
         let mut message = Vec::with_capacity(512);
         message.extend_from_slice(&header[..2]);
-        // An authoritative response, with the wish for recursion handed back.
+        // An authoritative response that repeats the recursion flag of the query.
         message.extend([0x84 | header[2] & 0x79, 0]);
         message.extend([0, u8::from(!question.is_empty()), 0, 0, 0, 0, 0, 0]);
         message.extend_from_slice(question);
@@ -177,7 +177,7 @@ impl Answer {
         self.message[3] = code;
         self.message[7] = self.n_answers;
         if self.negative {
-            // Serial, refresh, retry, expire, and how long this may be kept.
+            // Serial, refresh, retry, expire, and how long this may be cached.
             let numbers = [1, 3600, 600, 86_400, SHORT_TTL].map(u32::to_be_bytes);
             let names = [encode("ns.test"), encode("root.test")].concat();
             let data = [names, numbers.concat()].concat();
@@ -185,7 +185,7 @@ impl Answer {
             self.message[9] = 1;
         }
         if self.has_options {
-            // Root, type, and where the class stands the largest message taken.
+            // Root, type, and in place of the class the maximum message size.
             let [high, low] = OPTIONS.to_be_bytes();
             self.message
                 .extend([0, high, low, 0x04, 0xd0, 0, 0, 0, 0, 0, 0]);

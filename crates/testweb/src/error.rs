@@ -1,33 +1,33 @@
-//! What stops a web from being made or served.
+//! Errors that prevent a web from being generated or served.
 
 use std::io;
 
-/// A setting that makes no web, or a socket or file that cannot be opened.
+/// An invalid setting, or a socket or file that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting lies outside what can be served.
+    /// A setting is out of range.
     #[error("`{name}` is {value}, expected {expected}")]
     Parameter {
         /// The field of [`Config`](crate::Config).
         name: &'static str,
         /// The value given.
         value: String,
-        /// What would be accepted.
+        /// The accepted values.
         expected: &'static str,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("{what}")]
     Io {
-        /// What was being done, and to what.
+        /// The failed action and its object.
         what: String,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A line of a log file that is no record.
-    #[error("line {line} of the log is no record")]
+    /// A line of a log file is not a record.
+    #[error("line {line} of the log is not a record")]
     Log {
-        /// Counted from one.
+        /// Its number, from 1.
         line: usize,
     },
 }

@@ -1,7 +1,7 @@
-//! Faults: what servers do wrong, byte for byte.
+//! Faults of servers, byte for byte.
 //!
-//! A fault is data, a list of [`Step`]s, so that what goes over the wire can be read here and the
-//! server only plays it. Every script ends with the connection closed.
+//! A fault is data, a list of [`Step`]s, so that the bytes on the wire can be read here and the
+//! server only plays them. Every script ends by closing the connection.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,112 +11,112 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 
 use crate::random::{Random, key};
 
-/// Something a server does instead of answering properly. Each has its page,
-/// [`path`](Fault::path), on every [broken](crate::Kind::Broken) host.
+/// A fault of a server. Each has its page, [`path`](Fault::path), on every
+/// [broken](crate::Kind::Broken) host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// The body comes at one byte a second.
+    /// The body is sent at one byte per second.
     SlowBody,
-    /// The head comes at one byte a second.
+    /// The head is sent at one byte per second.
     SlowHead,
-    /// The request is read and never answered.
+    /// The request is read, but gets no response.
     Silence,
     /// A body without length that never ends.
     EndlessBody,
-    /// The connection is reset instead of an answer.
+    /// The connection is reset without a response.
     Reset,
     /// The connection is reset in the middle of the body.
     ResetInBody,
-    /// The connection is closed instead of an answer.
+    /// The connection is closed without a response.
     Close,
     /// The connection is closed in the middle of the head.
     CloseInHead,
-    /// A chunk whose size is no number.
+    /// A chunk whose size is not a number.
     ChunkSizeGarbage,
     /// A chunk whose size needs 68 bits.
     ChunkSizeOverflow,
-    /// A chunk that ends before its size.
+    /// A chunk that is shorter than its size.
     ChunkCutOff,
-    /// Chunks without the last, empty one.
+    /// Chunks without the final empty one.
     ChunkNoEnd,
-    /// A chunk with no line end behind it.
+    /// A chunk without a line end after it.
     ChunkNoLineEnd,
-    /// More bytes announced than sent.
+    /// `Content-Length` is greater than the body.
     LengthTooLong,
-    /// Fewer bytes announced than sent.
+    /// `Content-Length` is less than the body.
     LengthTooShort,
-    /// A length below zero.
+    /// `Content-Length` is negative.
     LengthNegative,
-    /// Two lengths that differ.
+    /// Two different values of `Content-Length`.
     LengthTwice,
-    /// A length and chunks.
+    /// `Content-Length` and chunks.
     LengthAndChunks,
     /// 256 MiB of zeros in 256 KiB of gzip.
     GzipBomb,
-    /// gzip cut off in the middle.
+    /// gzip truncated in the middle.
     GzipCutOff,
-    /// Said to be gzip and is not.
+    /// Declared as gzip, but it is not.
     GzipGarbage,
-    /// gzip whose checksum is wrong.
+    /// gzip with a wrong checksum.
     GzipBadChecksum,
-    /// A content encoding nobody knows.
+    /// An unknown content encoding.
     EncodingUnknown,
-    /// Said to be UTF-8 and is Latin-1.
+    /// Declared as UTF-8, but it is Latin-1.
     CharsetWrong,
-    /// The head says Latin-1, the page says Shift JIS, and it is UTF-8.
+    /// The head declares Latin-1, the page declares Shift JIS, and it is UTF-8.
     CharsetContradiction,
-    /// A character set nobody knows.
+    /// An unknown character set.
     CharsetUnknown,
-    /// UTF-16 without a mark and without a word about it.
+    /// UTF-16 without a byte-order mark and without a declaration.
     CharsetUtf16,
     /// No content type.
     TypeMissing,
-    /// Said to be HTML and is noise.
+    /// Declared as HTML, but it is random bytes.
     TypeWrong,
-    /// A first line that is none.
+    /// An invalid status line.
     StatusGarbage,
     /// Status 999.
     StatusUnknown,
     /// A page without a head, as before HTTP/1.0.
     HeadMissing,
-    /// A thousand heads of status 103 before the answer.
+    /// A thousand heads with status 103 before the response.
     InterimFlood,
-    /// A header of a mebibyte.
+    /// A header of one mebibyte.
     HeaderHuge,
     /// Ten thousand headers.
     HeadersMany,
-    /// Headers without a colon, without a name, with a line folded.
+    /// Headers without a colon, without a name, and with a folded line.
     HeaderGarbage,
     /// Terminal control sequences in headers and title.
     Controls,
     /// Status 204 with a body.
     BodyForbidden,
-    /// Status 304 to an unconditional request.
+    /// Status 304 in response to an unconditional request.
     NotModifiedUnasked,
 }
 
-/// A thing to do on a connection.
+/// An action on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Sends bytes.
     Send(Vec<u8>),
     /// Sends bytes one at a time.
     Drip {
-        /// What to send.
+        /// The bytes to send.
         bytes: Vec<u8>,
-        /// The pause before each byte.
+        /// The delay before each byte.
         every: Duration,
     },
-    /// Sends the bytes over and over until the client leaves.
+    /// Sends the bytes repeatedly until the client disconnects.
     Repeat(Vec<u8>),
-    /// Waits until the client leaves, an hour at most.
+    /// Waits until the client disconnects, at most one hour.
     Hang,
     /// Resets the connection.
     Reset,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// What the bomb unpacks to.
+/// Decompressed size of the bomb, in MiB.
 const BOMB_MEBIBYTES: usize = 256;
 const PREFIX: &str = "/fault/";
 const HTML: &str = "text/html; charset=utf-8";
@@ -165,7 +165,7 @@ impl Fault {
         Fault::NotModifiedUnasked,
     ];
 
-    /// Where a broken host has it.
+    /// The path of the fault on a broken host.
     #[must_use]
     pub fn path(self) -> String {
         format!("{PREFIX}{self:?}")
@@ -180,7 +180,7 @@ impl Fault {
             .find(|fault| format!("{fault:?}") == name)
     }
 
-    /// The status for the log: what a lenient client would see, 0 for none.
+    /// The status for the log: that seen by a lenient client, or 0 for none.
     pub(crate) const fn status(self) -> u16 {
         match self {
             Fault::SlowHead | Fault::Silence | Fault::Reset | Fault::Close => 0,
@@ -192,7 +192,7 @@ impl Fault {
         }
     }
 
-    /// What to do instead of sending `page`.
+    /// The steps to perform instead of sending `page`.
     pub(crate) fn script(self, page: &[u8]) -> Vec<Step> {
         match self {
             Fault::SlowBody | Fault::SlowHead | Fault::Silence | Fault::EndlessBody => {
@@ -336,12 +336,12 @@ impl Fault {
     }
 }
 
-/// A reply with damage chosen by `number`: bytes changed, cut out, doubled, cut off.
+/// A damaged response selected by `number`: bytes changed, removed, duplicated or truncated.
 pub(crate) fn noise(number: u64, page: &[u8]) -> Vec<Step> {
     let mut random = Random::new(key(number, 0x6e6f_6973));
     let mut bytes = typed(HTML, &page[..page.len().min(2000)]);
     for _ in 0..=random.below(8) {
-        // Half of the damage is done to the head, which is where it matters.
+        // Half of the damage is in the head, where it matters.
         let reach = [120, bytes.len() as u64][random.below(2) as usize];
         let start = (random.below(reach) as usize).min(bytes.len());
         let end = (start + random.below(40) as usize).min(bytes.len());
@@ -393,15 +393,15 @@ fn chunked(parts: &[&[u8]]) -> Vec<u8> {
     whole("Transfer-Encoding: chunked\r\n", &parts.concat())
 }
 
-/// Packs a page.
+/// Compresses a page with gzip.
 pub(crate) fn gzip(page: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let packed = encoder.write_all(page).and_then(|()| encoder.finish());
     packed.expect("writing to memory does not fail")
 }
 
-/// Zeros as one valid gzip member: a mebibyte is packed once, flushed so that it stands by itself,
-/// and repeated.
+/// Zeros as one valid gzip member: one mebibyte is compressed once, flushed so that it is
+/// self-contained, and repeated.
 fn bomb() -> Vec<u8> {
     let zeros = vec![0; 1 << 20];
     let mut block = Vec::with_capacity(64 << 10);
@@ -455,7 +455,7 @@ mod tests {
         noise(1, b"");
     }
 
-    /// The bomb is a valid member, so a decoder only stops if it counts.
+    /// The bomb is a valid member, so a decoder stops only if it counts.
     #[test]
     fn the_bomb_unpacks() {
         let packed = bomb();

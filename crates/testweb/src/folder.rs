@@ -1,8 +1,8 @@
-//! Folders of files as hosts.
+//! Directories of files as hosts.
 //!
-//! A path is looked up below the root; a folder answers with its `index.html`, else with a list of
-//! what it holds, so that everything in it can be found. Nothing above the root is served, but
-//! symbolic links are followed: documentation is full of them.
+//! A path is looked up below the root. The response for a directory is its `index.html`, or else a
+//! list of its contents, so that everything in it can be found. Nothing above the root is served,
+//! but symbolic links are followed, because documentation is full of them.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use crate::reply::Reply;
 
-/// Larger files are not served.
+/// Maximum size of a file that is served.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Answers for a path with its query.
+/// The response for a path with its query.
 pub(crate) fn answer(root: &Path, target: &str) -> Reply {
     let path = target.split('?').next().unwrap_or_default();
     let Some(file) = locate(root, path) else {
@@ -29,8 +29,8 @@ pub(crate) fn answer(root: &Path, target: &str) -> Reply {
     index.or_else(|| list(&file)).unwrap_or_else(missing)
 }
 
-/// The paths of all files below the root that are served, in order. Links to folders are not
-/// entered, since they may lead round in circles.
+/// The paths of all files below the root that are served, in order. Links to directories are not
+/// entered, since they may form cycles.
 pub(crate) fn targets(root: &Path) -> io::Result<Vec<String>> {
     let mut targets = Vec::new();
     let mut folders = vec![(root.to_owned(), String::from("/"))];
@@ -73,7 +73,7 @@ fn locate(root: &Path, path: &str) -> Option<PathBuf> {
     Some(file)
 }
 
-/// Undoes percent escapes; `None` if what comes out is no text.
+/// Decodes percent escapes; `None` if the result is not text.
 fn unescape(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();
@@ -109,7 +109,7 @@ fn read(file: &Path) -> Option<Reply> {
     }
     let extension = file.extension().and_then(|name| name.to_str());
     let content_type = match extension.unwrap_or_default() {
-        // The page itself says in which character set it is written.
+        // The page itself declares its character set.
         "html" | "htm" | "xhtml" => "text/html",
         "txt" | "" => "text/plain",
         "css" => "text/css",

@@ -1,15 +1,15 @@
-//! The graph: which pages a host has, where they lie, what they link to.
+//! The graph: the pages of a host, their paths, and their links.
 //!
-//! *Question.* How can a page know its links without anybody having stored them, so that all pages
-//! are reachable and degrees follow the laws of the web?
+//! *Question.* How can a page know its links without storing them, so that all pages are reachable
+//! and degrees follow the laws of the web?
 //!
-//! *Idea.* The pages of a host form a tree by arithmetic, the children of page `p` being `4 p + 1`
-//! to `4 p + 4`; home pages link to the homes of other hosts along a random tree. On top, each page
-//! draws links of its own: their number from a Pareto law whose density falls as `d^-2.72`, their
-//! targets from [`Popularity`](crate::random::Popularity), whose in-degrees fall as `d^-2.1`
-//! (Broder et al. 2000). One in five leaves the host.
+//! *Idea.* The pages of a host form a tree by arithmetic: the children of page `p` are `4 p + 1` to
+//! `4 p + 4`. Home pages link to the home pages of other hosts along a random tree. In addition,
+//! each page has random links. Their number follows a Pareto law whose density falls as `d^-2.72`.
+//! Their targets come from [`Popularity`](crate::random::Popularity), whose in-degrees fall as
+//! `d^-2.1` (Broder et al. 2000). One link in five leaves the host.
 //!
-//! *Cost.* A draw and an eleventh power for each link, nothing kept.
+//! *Cost.* One random number and one eleventh power per link; nothing is stored.
 
 use crate::config::Kind;
 use crate::fault::Fault;
@@ -27,22 +27,22 @@ pub struct PageId {
     pub page: u32,
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Link {
     /// To an ordinary page of the same host: the same bytes on a mirror.
     Own(u32),
-    /// To an ordinary page, with its host's name.
+    /// To an ordinary page, with the name of its host.
     Page(PageId),
-    /// To a path of the same host that is none.
+    /// To a path of the same host that is not an ordinary page.
     Path(String),
-    /// To somewhere else.
+    /// To any other URL.
     Url(String),
 }
 
-/// Children of a page in its host's tree.
+/// Number of children of a page in the tree of its host.
 const BRANCHES: u32 = 4;
-/// Every tenth page lies in the closed folder.
+/// Every tenth page is in the disallowed directory.
 const PRIVATE_EVERY: u32 = 10;
 const FEWEST_LINKS: f64 = 8.0;
 const MOST_LINKS: f64 = 200.0;
@@ -51,7 +51,7 @@ impl Web {
     /// The links of a page, in order.
     pub(crate) fn links(&self, id: PageId) -> Vec<Link> {
         let host = self.host(id);
-        // Copies repeat the links of what they copy, and mirrors those of their original.
+        // Duplicates repeat the links of their originals, and mirrors those of their original host.
         let page = self.copied(id).map_or(id.page, |(page, _)| page);
         let mut random = Random::new(key(key(host.key, u64::from(page)), 1));
         let n_links = random.pareto(FEWEST_LINKS, 1.72).min(MOST_LINKS) as usize;
@@ -93,7 +93,7 @@ impl Web {
         PageId { host, page }
     }
 
-    /// What the home page of a host with trouble links to.
+    /// The links of the home page of a host with faults.
     fn special_links(&self, host: u32, links: &mut Vec<Link>) {
         let paths: &[&str] = match self.hosts()[host as usize].kind {
             Kind::Calendar => &["/cal/2026/1"],
@@ -127,12 +127,12 @@ impl Web {
         }
     }
 
-    /// The page of the same host that this one copies, if it is a copy. Only leaves of the tree
-    /// are, so that no page is lost by it.
+    /// The page of the same host that this one duplicates, if any. Only leaves of the tree are
+    /// duplicates, so that no page becomes unreachable.
     pub(crate) fn copied(&self, id: PageId) -> Option<(u32, Likeness)> {
         let host = self.host(id);
         let is_leaf = id.page.saturating_mul(BRANCHES).saturating_add(1) >= host.n_pages;
-        // Where text depends on more than the page, a copy would not stay one.
+        // If the text depends on more than the page, a duplicate would not remain one.
         let is_steady = matches!(host.kind, Kind::Plain | Kind::Mirror | Kind::NearMirror);
         if !is_leaf || !is_steady || id.page < 2 {
             return None;
@@ -145,13 +145,13 @@ impl Web {
             0 => Likeness::Exact,
             _ => Likeness::Near,
         };
-        // An inner page, which is never a copy itself.
+        // An inner page, which is never a duplicate itself.
         let n_inner = host.n_pages.saturating_sub(2) / BRANCHES;
         let page = 1 + random.below(u64::from(n_inner)) as u32;
         (n_inner > 0).then_some((page, likeness))
     }
 
-    /// Appends the path of a page, without crumbs.
+    /// Appends the path of a page, without session IDs.
     pub(crate) fn push_path(&self, id: PageId, out: &mut Vec<u8>) {
         let host = self.host(id);
         match (host.kind, id.page) {
@@ -178,7 +178,7 @@ impl Web {
         }
     }
 
-    /// The path of a page, without crumbs.
+    /// The path of a page, without session IDs.
     #[must_use]
     pub fn path(&self, id: PageId) -> String {
         let mut path = Vec::new();
@@ -186,7 +186,7 @@ impl Web {
         String::from_utf8(path).expect("paths are ASCII")
     }
 
-    /// The page at a path with its query, whatever crumbs and other forms the host knows.
+    /// The page at a path with its query, for all session IDs and other forms of the host.
     #[must_use]
     pub fn page_at(&self, host: u32, target: &str) -> Option<PageId> {
         let kind = self.hosts()[host as usize].kind;
@@ -222,7 +222,7 @@ impl Web {
     }
 }
 
-/// Splits `/S-XXXXXXXXXXX/rest` into session and `/rest`.
+/// Splits `/S-XXXXXXXXXXX/rest` into the session ID and `/rest`.
 pub(crate) fn strip_crumb(path: &str) -> Option<(&str, &str)> {
     let rest = path.strip_prefix("/S-")?;
     let (session, rest) = (rest.get(..11)?, rest.get(11..)?);
@@ -311,8 +311,8 @@ mod tests {
     }
 
     /// The density of in-degrees falls as `d^-2.1`, so the counts `N(>= d)` fall as `d^-1.1`: from
-    /// 20 to 160 links the share shrinks by `8^1.1 = 9.8`. The tree and the finite web bend it, so
-    /// a factor between 5 and 20 passes; links without preference give thousands.
+    /// 20 to 160 links, the share shrinks by `8^1.1 = 9.8`. The tree and the finite web distort
+    /// this, so a factor between 5 and 20 passes. Links without preference would give thousands.
     #[test]
     fn few_pages_have_most_links() {
         let web = Web::new(Config {

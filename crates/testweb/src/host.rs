@@ -1,4 +1,4 @@
-//! Hosts: the table of all of them, drawn once from the settings.
+//! The table of all hosts, generated once from the settings.
 
 use std::net::Ipv4Addr;
 
@@ -9,21 +9,21 @@ use crate::robots::Robots;
 /// A host of the web.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is like.
+    /// Its kind.
     pub kind: Kind,
-    /// How it answers robots.
+    /// Its robots file.
     pub robots: Robots,
-    /// Where its name leads, unless [moved](crate::Control::move_host).
+    /// Its IP address, unless [moved](crate::Control::move_host).
     pub address: Ipv4Addr,
-    /// Seconds that the name server lets its address be kept.
+    /// Seconds that its DNS record may be cached.
     pub ttl: u32,
-    /// Ordinary pages, numbered from 0, the home page.
+    /// Number of ordinary pages, numbered from 0, the home page.
     pub n_pages: u32,
     /// The host whose pages these are: itself, unless it is a mirror.
     pub original: u32,
-    /// Seeds everything on the pages; a mirror has its original's.
+    /// Seeds everything on the pages; a mirror has the key of its original.
     pub(crate) key: u64,
     /// Hosts that the home page links to, so that every host can be found.
     pub(crate) children: Vec<u32>,
@@ -31,7 +31,7 @@ pub struct Host {
     pub(crate) popularity: Popularity,
 }
 
-/// The address with number `idx`, from 127.1.0.1 on.
+/// The IP address with number `idx`, starting at 127.1.0.1.
 #[must_use]
 pub(crate) fn address(idx: u32) -> Ipv4Addr {
     let octets = [1 + idx / 62_500, idx / 250 % 250, 1 + idx % 250];
@@ -39,17 +39,17 @@ pub(crate) fn address(idx: u32) -> Ipv4Addr {
     Ipv4Addr::new(127, b, c, d)
 }
 
-/// The number of an address.
+/// The number of an IP address.
 pub(crate) fn address_idx(address: Ipv4Addr) -> Option<u32> {
     let [_, b, c, d] = address.octets().map(u32::from);
     let idx = b.checked_sub(1)? * 62_500 + c * 250 + d.checked_sub(1)?;
     (self::address(idx) == address).then_some(idx)
 }
 
-/// An address where nobody listens.
+/// An IP address without a listener.
 const REFUSING: Ipv4Addr = Ipv4Addr::new(127, 250, 250, 250);
 
-/// All hosts of the settings, folders last.
+/// All hosts of the settings, directories last.
 pub(crate) fn table(config: &Config) -> Vec<Host> {
     let kinds = deck(&config.kinds, key(config.seed, 1));
     let robots = deck(&config.robots, key(config.seed, 2));
@@ -85,7 +85,7 @@ fn deck<T: Copy>(weights: &[(T, u32)], key: u64) -> Vec<T> {
     deck
 }
 
-/// A table in the making.
+/// A table under construction.
 struct Table<'a> {
     config: &'a Config,
     hosts: Vec<Host>,
@@ -141,7 +141,7 @@ impl Table<'_> {
 fn robots(idx: u32, kind: Kind, drawn: Robots) -> Robots {
     match kind {
         _ if idx == 0 => Robots::NotPrivate,
-        // Their paths do not begin with the closed folder, so nothing must seem closed.
+        // Their paths do not start with the disallowed directory, so nothing may appear disallowed.
         Kind::PathCrumb | Kind::Dust => Robots::AllowAll,
         Kind::Folder => drawn,
         Kind::Topic => Robots::AllowAll,
@@ -188,7 +188,7 @@ mod tests {
         let hosts = table(&config);
         for (kind, weight) in Kind::EVERY {
             let count = hosts.iter().filter(|host| host.kind == kind).count() as u32;
-            // The first host is plain whatever was drawn for it.
+            // The first host is plain, whatever the random choice.
             assert!(
                 count.abs_diff(weight * 830 / total) <= 1,
                 "{kind:?} {count}"

@@ -1,11 +1,11 @@
-//! HTTP/1.1 as far as this server needs it: heads of requests in, heads of replies out.
+//! HTTP/1.1 as far as this server needs it: parses request heads and writes response heads.
 //!
-//! Hand-made, since half of the replies must break the protocol anyway and an HTTP library would
-//! not let them.
+//! It does not use an HTTP library, since half of the responses must violate the protocol, which a
+//! library would not allow.
 
 use crate::reply::{Reply, Wire, reason};
 
-/// Longer heads are refused.
+/// Maximum size of a head.
 const MOST_BYTES: usize = 64 << 10;
 
 /// The head of a request.
@@ -27,25 +27,25 @@ pub(crate) enum Method {
     Other,
 }
 
-/// What becomes of the connection after the reply.
+/// What happens to the connection after the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     Keep,
     Close,
 }
 
-/// What the bytes received so far are.
+/// The state of the bytes received so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
     /// The beginning of a head.
     Partial,
-    /// Nothing that can be answered but with this status.
+    /// An invalid request, which gets only this status.
     Bad(u16),
-    /// A head of so many bytes.
+    /// A complete head with its number of bytes.
     Whole(Head<'a>, usize),
 }
 
-/// Reads a head.
+/// Parses a head.
 pub(crate) fn parse(input: &[u8]) -> Parsed<'_> {
     let end = input.windows(4).position(|window| window == b"\r\n\r\n");
     let Some(end) = end else {
@@ -108,13 +108,13 @@ impl<'a> Head<'a> {
         } else if is("accept-encoding") {
             self.accepts_gzip = value.contains("gzip");
         } else if is("content-length") || is("transfer-encoding") {
-            // What follows is a body that nobody here reads.
+            // The next bytes are a body, which this server does not read.
             self.then = Then::Close;
         }
     }
 }
 
-/// Appends the head of a reply.
+/// Appends the head of a response.
 pub(crate) fn push_head(reply: &Reply, then: Then, unix_seconds: u64, out: &mut Vec<u8>) {
     use std::io::Write;
     let status = reply.status;
@@ -140,7 +140,7 @@ pub(crate) fn push_head(reply: &Reply, then: Then, unix_seconds: u64, out: &mut 
     head().expect("writing to memory does not fail");
 }
 
-/// Cuts a body into chunks.
+/// Splits a body into chunks.
 pub(crate) fn chunks(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + body.len() / 256 + 16);
     for chunk in body.chunks(4096) {
@@ -152,7 +152,7 @@ pub(crate) fn chunks(body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A time as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// A time in the format of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub(crate) fn date(unix_seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [
@@ -165,8 +165,8 @@ pub(crate) fn date(unix_seconds: u64) -> String {
     format!("{week_day}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
-/// Year, month from 0 and day of a number of days since 1970, by counting from the first of March
-/// so that the leap day comes last (Hinnant 2013).
+/// Year, month from 0 and day for a number of days since 1970. Years start on the first of March,
+/// so that the leap day is last (Hinnant 2013).
 const fn civil(days: u64) -> (u64, usize, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,7 +1,7 @@
-//! The judge: was the crawler polite?
+//! Checks whether a crawler was polite.
 //!
-//! Every verdict is read from the server's [log](Log), so a crawler cannot report itself, and no
-//! verdict can be wrong against the crawler (see there for the reason).
+//! Every result comes from the server's [log](Log), so it does not depend on what the crawler
+//! reports. No result can be wrong to the disadvantage of the crawler (see there for the reason).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -11,30 +11,30 @@ use crate::log::{Log, Record};
 use crate::robots::Verdict;
 use crate::web::Web;
 
-/// What requests are held together by.
+/// How requests are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// The host they name.
+    /// By the host they name.
     Host,
-    /// The address they were sent to.
+    /// By the IP address they were sent to.
     Address,
 }
 
-/// Two requests too close to each other, as indices of [`Log::records`].
+/// Two requests with too short a gap, as indices of [`Log::records`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     /// The earlier one.
     pub first: usize,
-    /// The one that came too soon.
+    /// The one that came too early.
     pub second: usize,
     /// From the end of the first to the start of the second; zero if they overlap.
     pub gap: Duration,
-    /// What it should have been.
+    /// The required gap.
     pub required: Duration,
 }
 
 impl Log {
-    /// Pairs of requests that were under way at once: each with the one before it that ended last.
+    /// Pairs of requests that overlapped: each with the earlier one that ended last.
     #[must_use]
     pub fn overlaps(&self, by: By) -> Vec<(usize, usize)> {
         let pairs = self.neighbours(by).into_iter();
@@ -43,14 +43,14 @@ impl Log {
             .collect()
     }
 
-    /// Pauses shorter than `least`, overlaps included.
+    /// Gaps shorter than `least`, including overlaps.
     #[must_use]
     pub fn gaps_shorter_than(&self, by: By, least: Duration) -> Vec<Gap> {
         self.gaps(by, |_| least)
     }
 
-    /// Pauses between requests to a host that are shorter than `least` or than its robots file
-    /// asks for. What precedes the end of the first fetch of that file is held to `least` alone.
+    /// Gaps between requests to a host that are shorter than `least` or than its robots file
+    /// requires. Before the end of the first fetch of that file, only `least` applies.
     #[must_use]
     pub fn gaps_shorter_than_asked(&self, web: &Web, least: Duration) -> Vec<Gap> {
         let known = self.robots_known();
@@ -66,7 +66,7 @@ impl Log {
         })
     }
 
-    /// Requests to a host that came before the `Retry-After` of the one before them was over.
+    /// Requests to a host that came before the `Retry-After` of the previous one had passed.
     #[must_use]
     pub fn early_retries(&self) -> Vec<Gap> {
         self.gaps(By::Host, |(first, _)| {
@@ -74,7 +74,7 @@ impl Log {
         })
     }
 
-    /// Requests that the host's robots file forbids, visiting hours included.
+    /// Requests that the robots file of the host forbids, including visiting hours.
     #[must_use]
     pub fn disallowed(&self, web: &Web) -> Vec<usize> {
         self.select(|record| {
@@ -98,7 +98,7 @@ impl Log {
         })
     }
 
-    /// Requests for something that had been answered with 200 before, robots files aside.
+    /// Requests for URLs that had been served with status 200 before, except robots files.
     #[must_use]
     pub fn repeats(&self) -> Vec<usize> {
         let mut done = BTreeSet::new();
@@ -124,8 +124,8 @@ impl Log {
         gaps.filter(|gap| gap.gap < gap.required).collect()
     }
 
-    /// Each request with the one, of those that started before it at the same host or address,
-    /// that ended last.
+    /// Each request with the one that ended last among those that started before it at the same
+    /// host or IP address.
     fn neighbours(&self, by: By) -> Vec<(usize, usize)> {
         let mut last: BTreeMap<Key<'_>, usize> = BTreeMap::new();
         let mut pairs = Vec::new();
@@ -153,7 +153,7 @@ impl Log {
         order
     }
 
-    /// When each host's robots file had first been fetched.
+    /// When the robots file of each host was first fetched.
     fn robots_known(&self) -> BTreeMap<&str, Duration> {
         let mut known = BTreeMap::new();
         for record in self.records.iter().filter(|record| is_robots(record)) {
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(log.overlaps(By::Address), [(0, 1)]);
     }
 
-    /// A long request overlaps with all that follow, not only with the next.
+    /// A long request overlaps with all that follow, not only with the next one.
     #[test]
     fn a_long_request_is_not_forgotten() {
         let log = log(&[
@@ -239,7 +239,7 @@ mod tests {
         assert!(log.gaps_shorter_than(By::Host, second).is_empty());
     }
 
-    /// Records of a file stand in the order of their ends.
+    /// The records of a file are in the order of their ends.
     #[test]
     fn short_gaps_whatever_the_order() {
         let log = log(&[(1000, 1001, 1, "a", "/2"), (0, 1, 1, "a", "/1")]);

@@ -1,16 +1,18 @@
-//! A synthetic web on loopback, to test crawlers against.
+//! A synthetic web on loopback, to test crawlers.
 //!
-//! A crawler can only be judged on a web of which everything is known. This one is drawn from a
-//! seed: hosts with their names and addresses, pages with their words and links, mirrors and near
-//! mirrors, traps, redirects, broken servers, robots files of every kind. No page is stored; each
-//! is a function of seed, host and path, cheap enough for ten thousand pages a second on one core.
+//! A crawler can only be assessed on a web that is completely known. This one is generated from a
+//! seed: hosts with their names and IP addresses, pages with their words and links, mirrors and
+//! near mirrors, traps, redirects, broken servers, and robots files of every kind. No page is
+//! stored. Each is a function of seed, host and path, cheap enough for ten thousand pages per
+//! second on one core.
 //!
-//! - [`Config`] says what web to make, [`Web`] is that web, pure, and [`Server`] serves it over
-//!   HTTP at addresses in 127.0.0.0/8, with a name server over UDP.
-//! - [`Control`] changes it while it is served: versions of pages, trouble with names.
-//! - [`log::Log`] is what was asked and when; its methods in [`judge`] say whether the asking was
-//!   polite.
-//! - [`truth`] says which pages exist, which can be reached, which are copies of which.
+//! - [`Config`] has the settings, [`Web`] is the web itself, without side effects, and [`Server`]
+//!   serves it over HTTP at IP addresses in 127.0.0.0/8, with a DNS server over UDP.
+//! - [`Control`] changes it while it is served: versions of pages, failures of the DNS server.
+//! - [`log::Log`] records all requests with their times; its methods in [`judge`] check whether
+//!   they were polite.
+//! - [`truth`] has the ground truth: which pages exist, which can be reached, which duplicate
+//!   others.
 //!
 //! ```
 //! use testweb::{Config, Server, truth::Visit};
@@ -23,8 +25,8 @@
 //! # Ok::<(), testweb::Error>(())
 //! ```
 //!
-//! Not for measuring a network: loopback has no latency. Only loopback addresses are bound, and
-//! only Linux has all of 127.0.0.0/8 without setting up; elsewhere use one address.
+//! Not for measuring a network: loopback has no latency. Only loopback IP addresses are bound. Only
+//! Linux provides all of 127.0.0.0/8 without configuration; elsewhere use one IP address.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,10 +1,10 @@
-//! The log: what was asked of the server, and when.
+//! The log of all requests to the server, with their times.
 //!
-//! Times are monotonic, since the server started. A request *starts* when its head has been read
-//! and *ends* just before its last bytes are handed to the system, or when a client that gave up
-//! was last seen waiting. Both err in the client's favour: it sent the request earlier than we saw
-//! it and had the reply later than we sent it, so any overlap and any short gap in the log were so
-//! in truth, and none is an accident of scheduling.
+//! Times are monotonic, since the start of the server. A request *starts* when its head has been
+//! read. It *ends* just before its last bytes are passed to the system, or when a client that gave
+//! up was last seen waiting. Both err in favour of the client: it sent the request earlier than it
+//! was seen, and received the response later than it was sent. Therefore every overlap and every
+//! short gap in the log is real, and none is an artefact of scheduling.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,43 +22,43 @@ use crate::error::Error;
 pub struct Record {
     /// When its head had been read.
     pub start: Duration,
-    /// When its last bytes were sent, or the moment of looking if they are not.
+    /// When its last bytes were sent, or the time of the snapshot if they were not.
     pub end: Duration,
-    /// The address it was sent to.
+    /// The IP address it was sent to.
     pub address: Ipv4Addr,
     /// The host it named, in lower case, without port.
     pub host: Box<str>,
     /// Path and query.
     pub target: Box<str>,
-    /// Of the reply; 0 where there was none.
+    /// Status of the response; 0 if there was none.
     pub status: u16,
-    /// Seconds of `Retry-After` in the reply, 0 for none.
+    /// Seconds of `Retry-After` in the response; 0 for none.
     pub retry_after: u16,
-    /// Sent, with the head.
+    /// Number of bytes sent, including the head.
     pub n_bytes: u64,
 }
 
-/// A question to the name server.
+/// A query to the DNS server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// When it came.
+    /// When it arrived.
     pub at: Duration,
-    /// The name, in lower case.
+    /// The host name, in lower case.
     pub name: Box<str>,
     /// The type of record, 1 for an address.
     pub kind: u16,
 }
 
-/// All that was asked. The [judge](crate::judge) reads it.
+/// All requests and queries. The [judge](crate::judge) reads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
     /// Time of day when the server started, since 1970.
     pub started: Duration,
-    /// Requests in the order of their start, from a file in the order of their end.
+    /// Requests in the order of their start, or, from a file, in the order of their end.
     pub records: Vec<Record>,
-    /// Questions to the name server; not kept in files.
+    /// Queries to the DNS server; not stored in files.
     pub queries: Vec<Query>,
-    /// Connections accepted; not kept in files.
+    /// Number of accepted connections; not stored in files.
     pub n_connections: u64,
 }
 
@@ -66,7 +66,7 @@ impl Log {
     /// Reads a log file.
     ///
     /// # Errors
-    /// When the file cannot be read or holds something else.
+    /// If the file cannot be read or is not a log.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let what = || format!("cannot read the log {}", path.display());
         let file = File::open(path).map_err(Error::io(what()))?;
@@ -120,7 +120,7 @@ fn read_line(line: &str) -> Option<Record> {
     })
 }
 
-/// Keeps the log while the server runs. The lock guards all of it and is never held over a wait.
+/// Stores the log while the server runs. The lock guards all of it and is never held during a wait.
 pub(crate) struct Recorder {
     epoch: Instant,
     started: Duration,
@@ -132,7 +132,7 @@ struct Inner {
     queries: Vec<Query>,
     n_connections: u64,
     n_requests: u64,
-    /// The first failure to write; what follows is not recorded.
+    /// The first write error; nothing is recorded after it.
     failure: Option<io::Error>,
 }
 
@@ -141,12 +141,12 @@ enum Store {
     Memory(Vec<Record>),
     File {
         out: BufWriter<File>,
-        /// Requests that have not ended, by their number.
+        /// Requests that have not ended, by number.
         open: BTreeMap<u64, Record>,
     },
 }
 
-/// A request that has begun.
+/// A request that has started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket(u64);
 
@@ -216,7 +216,7 @@ impl Recorder {
         }
     }
 
-    /// Notes the start of a request; its end is filled in later.
+    /// Records the start of a request; its end is added later.
     pub(crate) fn begin(&self, mut record: Record) -> Ticket {
         record.end = OPEN;
         let mut inner = self.lock();
@@ -232,7 +232,7 @@ impl Recorder {
         Ticket(number)
     }
 
-    /// Notes the end of a request.
+    /// Records the end of a request.
     pub(crate) fn end(&self, ticket: Ticket, end: Duration, n_bytes: u64) {
         let mut inner = self.lock();
         let written = match &mut inner.store {
@@ -262,7 +262,7 @@ impl Recorder {
         self.lock().n_requests
     }
 
-    /// What is in memory so far.
+    /// The records in memory so far.
     pub(crate) fn snapshot(&self) -> Log {
         let now = self.now();
         let inner = self.lock();
@@ -282,7 +282,7 @@ impl Recorder {
         }
     }
 
-    /// Hands what is written to the system, so that little is lost if the process is killed.
+    /// Passes buffered data to the system, so that little is lost if the process is killed.
     pub(crate) fn flush(&self) {
         let mut inner = self.lock();
         if let Store::File { out, .. } = &mut inner.store {
@@ -291,7 +291,7 @@ impl Recorder {
         }
     }
 
-    /// Writes out what is still open and reports the first failure.
+    /// Writes the open requests and returns the first write error.
     pub(crate) fn finish(&self) -> io::Result<()> {
         let now = self.now();
         let mut inner = self.lock();
@@ -362,7 +362,7 @@ mod tests {
         assert!(matches!(error, Error::Log { line: 2 }), "{error}");
     }
 
-    /// A reply that never ends must still be seen by the judge.
+    /// A response that never ends must still be visible to the judge.
     #[test]
     fn open_requests_last_until_now() {
         let recorder = Recorder::new(&LogTo::Memory).unwrap();

@@ -1,11 +1,11 @@
-//! Pages: words, links and size of an ordinary page, written out as HTML.
+//! Generates ordinary pages: words, links and size, as HTML.
 //!
-//! Everything on a page is a function of its host's key, its number, and for some hosts the
-//! session, the version or the moment. Sizes are log-normal, as on the web: median
+//! Everything on a page is a function of the key of its host, its number and, for some hosts, the
+//! session ID, the version or the time. Sizes are log-normal, as on the web: median
 //! [`Config::median_bytes`](crate::Config::median_bytes), at least 2 KiB of text, at most 1 MiB.
 //!
-//! Cost: `testweb load` measures a fortieth of a millisecond of the server's time for a page of
-//! 15 KB, from reading the request to handing over the reply, the system's share included.
+//! Cost: `testweb load` measures 1/40 ms of the server's CPU time for a page of 15 KB, from reading
+//! the request to passing on the response, including system time.
 
 use crate::config::Kind;
 use crate::graph::{Link, PageId, push_number, strip_crumb};
@@ -14,17 +14,17 @@ use crate::random::{Random, key, text_key};
 use crate::truth::Likeness;
 use crate::web::{Moment, Web};
 
-/// Text is at least this long: below, one changed line would make another page.
+/// Minimum length of the text: in a shorter text, one changed line would make a different page.
 const LEAST_BYTES: f64 = 2048.0;
 const MOST_BYTES: f64 = 1_048_576.0;
 const PARAGRAPH_SENTENCES: usize = 7;
-/// Sentences of a hundred that all pages of a template host share.
+/// Percentage of sentences that all pages of a template host share.
 const TEMPLATE_PERCENT: usize = 55;
-/// Bytes a link takes, roughly; they count towards the size.
+/// Approximate number of bytes of a link; links count towards the size.
 const LINK_BYTES: usize = 50;
 
 impl Web {
-    /// Appends the page. `target` is the request's, from which links take their session.
+    /// Appends the page. `target` is that of the request; links take their session ID from it.
     pub(crate) fn render(&self, id: PageId, target: &str, moment: &Moment, out: &mut Vec<u8>) {
         let plan = self.plan(id, moment);
         let links = self.links(id);
@@ -61,9 +61,9 @@ impl Web {
         format!("\"{:016x}\"", key(plan.text, plan.variant))
     }
 
-    /// How often a page of a [changing](Kind::Changing) host has changed is not counted, but when
-    /// it last did: the greatest step up to `version` at which it changed, 0 for never. Each page
-    /// changes at each step with a probability of its own, from 1 in 1 to 1 in 64, or never.
+    /// The last step up to `version` at which a page of a [changing](Kind::Changing) host changed,
+    /// or 0 for never. Each page changes at each step with a probability of its own, from 1 in 1 to
+    /// 1 in 64, or never.
     #[must_use]
     pub fn page_version(&self, id: PageId, version: u64) -> u64 {
         let page_key = key(key(self.host(id).key, u64::from(id.page)), 4);
@@ -72,7 +72,7 @@ impl Web {
             power => 1 << power,
         };
         let changes = |step: &u64| key(page_key, *step).is_multiple_of(period);
-        // A step without change in 4,096 has a chance of e^-64.
+        // The probability of 4,096 steps without a change is e^-64.
         let first = version.saturating_sub(4096) + 1;
         (first..=version).rev().find(changes).unwrap_or(0)
     }
@@ -95,7 +95,7 @@ impl Web {
             _ => 0,
         };
         let page_key = match (host.kind, page) {
-            // The page of the same number, or another where that one has none.
+            // The page with the same number, or another if the original host has no such page.
             (Kind::Scraped, _) => {
                 let original = &self.hosts()[self.scraped_host(id.host) as usize];
                 key(original.key, u64::from(page % original.n_pages.max(1)))
@@ -114,7 +114,7 @@ impl Web {
         }
     }
 
-    /// The plain host whose text a [scraped](Kind::Scraped) one shows.
+    /// The plain host whose text a [scraped](Kind::Scraped) host shows.
     #[must_use]
     pub fn scraped_host(&self, host: u32) -> u32 {
         let hosts = self.hosts().iter();
@@ -126,7 +126,7 @@ impl Web {
         plain[key(u64::from(host), 12) as usize % plain.len()]
     }
 
-    /// Paragraphs, with the links spread evenly behind them.
+    /// Paragraphs, with the links distributed evenly after them.
     fn push_body(&self, id: PageId, plan: &Plan, links: &[Link], session: &str, out: &mut Vec<u8>) {
         let text_bytes = plan.n_bytes.saturating_sub(links.len() * LINK_BYTES);
         let n_sentences = (text_bytes / SENTENCE_BYTES).max(2 * PARAGRAPH_SENTENCES);
@@ -179,7 +179,7 @@ impl Web {
         out.extend_from_slice(b"</a>\n");
     }
 
-    /// A link within the host, with its session where it has one.
+    /// A link within the host, with its session ID if it has one.
     fn push_own(&self, target: PageId, form: u64, session: &str, out: &mut Vec<u8>) {
         let host = self.host(target);
         match host.kind {
@@ -208,7 +208,7 @@ impl Web {
         }
     }
 
-    /// The path, in one of the forms that a [dust](Kind::Dust) host knows.
+    /// The path, in one of the forms of a [dust](Kind::Dust) host.
     fn push_other_form(&self, target: PageId, form: u64, out: &mut Vec<u8>) {
         let is_dust = self.host(target).kind == Kind::Dust;
         match form % 4 {
@@ -229,7 +229,7 @@ impl Web {
         }
     }
 
-    /// The session a request carries, or a new one for whoever comes without.
+    /// The session ID of a request, or a new one if it has none.
     fn session(&self, id: PageId, target: &str) -> String {
         let fresh = || session_name(text_key(self.host(id).key, target));
         match self.host(id).kind {
@@ -249,7 +249,7 @@ impl Web {
     }
 }
 
-/// What a page is made from.
+/// The inputs of a page.
 struct Plan {
     text: u64,
     /// Selects the small changes of a near duplicate; 0 for none.
@@ -265,7 +265,7 @@ pub(crate) fn session_name(session: u64) -> String {
     letters.collect()
 }
 
-/// What the pages of a shop differ in.
+/// The part in which the pages of a shop differ.
 fn push_article(page: u32, out: &mut Vec<u8>) {
     let (whole, cents) = (10 + page * 7 % 90, page * 13 % 100);
     let line = format!("<p>Article {}, price {whole}.{cents:02}</p>\n", 1000 + page);

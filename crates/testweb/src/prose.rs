@@ -1,26 +1,27 @@
-//! Prose: text that looks like a language, at some hundred megabytes a second.
+//! Generates prose: text that looks like a language, at several hundred megabytes per second.
 //!
-//! *Question.* Pages must be cheap, reproducible and, above all, *unlike each other* unless planted
-//! as copies: a duplicate detector must find no accident. Drawing from a list of sentences shares
-//! whole shingles between pages; drawing words from one frequency table makes long pages agree in
-//! their word counts, which a random-projection sketch takes for likeness.
+//! *Question.* Pages must be cheap, reproducible and, above all, *different from each other* unless
+//! planted as duplicates: a duplicate detector must not find accidental ones. If sentences come
+//! from a list, pages share whole shingles. If words come from one frequency table, long pages
+//! agree in their word counts, which a random-projection sketch takes for similarity.
 //!
-//! *Idea.* Words are drawn one by one from a Zipf law (rank `r` in proportion to `1/(r + 2)`), and
-//! only every fourth from the table as it is. The other three lanes use the same table rotated by
-//! three offsets of the text's own, its topic: two texts share the frequent words and nothing else.
+//! *Idea.* Words are sampled one by one from a Zipf law (rank `r` in proportion to `1/(r + 2)`).
+//! Only every fourth word comes from the table itself. The other three lanes use the same table
+//! rotated by three offsets of the text, its topic. Two texts therefore share the frequent words
+//! and nothing else.
 //!
-//! *Cost.* One 64-bit draw and four 16-byte copies for four words. Tables: 192 KiB of words and
-//! 128 KiB of ranks, shared by all texts.
+//! *Cost.* One 64-bit random number and four 16-byte copies per four words. Tables: 192 KiB of
+//! words and 128 KiB of ranks, shared by all texts.
 //!
 //! *Not for* grammar, nor for languages without spaces.
 
 use crate::random::{Random, key};
 
-/// Words in a vocabulary; a power of two, so that rotation is a mask.
+/// Number of words in a vocabulary; a power of two, so that rotation is a mask.
 const N_WORDS: usize = 8192;
-/// Words in a sentence: three draws of four.
+/// Words in a sentence: three groups of four.
 pub(crate) const SENTENCE_WORDS: usize = 12;
-/// Mean bytes of a sentence, used to turn sizes into counts of sentences.
+/// Mean bytes of a sentence, to convert sizes to numbers of sentences.
 pub(crate) const SENTENCE_BYTES: usize = 70;
 
 /// A word with its trailing space, padded so that it can be copied as one block.
@@ -30,10 +31,10 @@ struct Word {
     len: usize,
 }
 
-/// The words of a web, and how often each is drawn.
+/// The words of a web, and their frequencies.
 pub(crate) struct Vocabulary {
     words: Vec<Word>,
-    /// A 16-bit draw to a word: frequent words stand here often.
+    /// Maps a 16-bit random number to a word; frequent words occur often here.
     ranks: Vec<u16>,
 }
 
@@ -55,7 +56,7 @@ impl Vocabulary {
     }
 }
 
-/// Syllables that spell the rank, so that no two words are equal, and for half of them a last
+/// Syllables that spell the rank, so that no two words are equal, and for half of the words a final
 /// consonant.
 fn word(rank: usize, random: &mut Random) -> Word {
     const CONSONANTS: &[u8; 16] = b"bcdfghklmnprstvw";
@@ -81,7 +82,7 @@ fn word(rank: usize, random: &mut Random) -> Word {
     }
 }
 
-/// `ranks[u]` for a 16-bit draw `u`, each rank in proportion to `1/(rank + 2)`.
+/// `ranks[u]` for a 16-bit random number `u`, each rank in proportion to `1/(rank + 2)`.
 fn zipf_table() -> Vec<u16> {
     let weight = |rank: usize| 1.0 / (rank as f64 + 2.0);
     let total: f64 = (0..N_WORDS).map(weight).sum();
@@ -97,16 +98,16 @@ fn zipf_table() -> Vec<u16> {
     ranks
 }
 
-/// Small changes to a text: what makes a near duplicate.
+/// Small changes to a text, which make a near duplicate.
 #[derive(Debug, Clone)]
 pub(crate) struct Edits {
     random: Random,
-    /// A sentence is edited when a draw falls below this.
+    /// A sentence is edited if a random number is below this.
     below: u64,
 }
 
 impl Edits {
-    /// Replaces about `per_thousand` words of a thousand, at places chosen by `key`.
+    /// Replaces about `per_thousand` words per thousand, at places selected by `key`.
     pub(crate) fn new(key: u64, per_thousand: f64) -> Self {
         let per_sentence = per_thousand / 1000.0 * SENTENCE_WORDS as f64;
         Self {
@@ -115,7 +116,7 @@ impl Edits {
         }
     }
 
-    /// Which word of the next sentence is replaced.
+    /// The position of the replaced word in the next sentence, if any.
     fn place(&mut self) -> Option<usize> {
         let draw = self.random.next();
         (draw < self.below).then(|| self.random.below(SENTENCE_WORDS as u64) as usize)
@@ -142,7 +143,7 @@ impl<'a> Prose<'a> {
         }
     }
 
-    /// Appends `n` words, each with a space behind it.
+    /// Appends `n` words, each followed by a space.
     pub(crate) fn words(&mut self, n: usize, out: &mut Vec<u8>) {
         for _ in 0..n {
             let draw = self.random.next() as u16;
@@ -150,7 +151,7 @@ impl<'a> Prose<'a> {
         }
     }
 
-    /// Appends sentences, each with a full stop and a space behind it.
+    /// Appends sentences, each followed by a full stop and a space.
     pub(crate) fn sentences(&mut self, n: usize, out: &mut Vec<u8>) {
         for _ in 0..n {
             let edit = self.edits.as_mut().and_then(Edits::place);
@@ -164,7 +165,7 @@ impl<'a> Prose<'a> {
             let draw = self.random.next();
             for (lane, topic) in self.topics.into_iter().enumerate() {
                 let is_edited = edit == Some(word_idx + lane);
-                // Half a turn away stands a different word.
+                // Half a rotation away there is a different word.
                 let topic = topic + if is_edited { N_WORDS / 2 } else { 0 };
                 push(
                     self.vocabulary.word((draw >> (16 * lane)) as u16, topic),
@@ -178,7 +179,7 @@ impl<'a> Prose<'a> {
     }
 }
 
-/// Copies sixteen bytes and takes back the padding: twice as fast as a copy of unknown length.
+/// Copies sixteen bytes and removes the padding: twice as fast as a copy of unknown length.
 fn push(word: &Word, out: &mut Vec<u8>) {
     out.extend_from_slice(&word.bytes);
     out.truncate(out.len() - (word.bytes.len() - word.len));
@@ -229,14 +230,14 @@ mod tests {
         assert_eq!(resemblance(&text(9, None), &text(10, None)), 0.0);
     }
 
-    /// The constant that turns bytes into sentences is within a tenth of the truth.
+    /// The constant that converts bytes to sentences is within a tenth of the true value.
     #[test]
     fn sentences_have_the_stated_size() {
         let bytes = text(9, None).len() as f64 / 100.0;
         assert!((bytes / SENTENCE_BYTES as f64 - 1.0).abs() < 0.1, "{bytes}");
     }
 
-    /// Five words of a thousand: 8 shingles lost of each, so a resemblance near 0.92.
+    /// Five words per thousand: each loses 8 shingles, so the similarity is about 0.92.
     #[test]
     fn edits_change_little() {
         let similarity = resemblance(&text(9, None), &text(9, Some(Edits::new(4, 5.0))));
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(text(9, None), text(9, Some(Edits::new(4, 0.0))));
     }
 
-    /// The cosine of word counts of two texts stays far from that of near duplicates.
+    /// The cosine of the word counts of two texts stays far below that of near duplicates.
     #[test]
     fn texts_differ_in_their_word_counts() {
         let count = |text: &str| {

@@ -1,20 +1,20 @@
 //! Seeded randomness: every choice of the synthetic web is a function of a key.
 //!
-//! Nothing is stored, so nothing may depend on what was asked before. A page's words, size and
-//! links come from generators seeded by [`key`]s: the web's seed, the site, the page, and a word
-//! for the purpose. SplitMix64 (Steele, Lea & Flood 2014) is fast to seed, which matters more here
-//! than a long period.
+//! Nothing is stored, so nothing may depend on earlier requests. The words, size and links of a
+//! page come from generators seeded by [`key`]s: the seed of the web, the site, the page, and a
+//! word for the purpose. SplitMix64 (Steele, Lea & Flood 2014) is fast to seed, which matters more
+//! here than a long period.
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Scatters the bits of `x`; distinct in, distinct out.
+/// Scrambles the bits of `x`; distinct inputs give distinct outputs.
 pub(crate) const fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ (x >> 31)
 }
 
-/// The key that belongs to `part` below `parent`.
+/// The key of `part` below `parent`.
 pub(crate) const fn key(parent: u64, part: u64) -> u64 {
     mix(parent.wrapping_add(GOLDEN) ^ mix(part.wrapping_add(GOLDEN)))
 }
@@ -67,10 +67,11 @@ impl Random {
     }
 }
 
-/// A law of popularity: rank `r` in `0..n` is drawn in proportion to `(r + 1)^(-10/11)`.
+/// A popularity law: rank `r` in `0..n` is sampled in proportion to `(r + 1)^(-10/11)`.
 ///
-/// Ranks of that law have degrees whose density falls as `d^-2.1`, the in-degree law of the web
-/// (Broder et al. 2000). The exponent `1/11` of the integral makes drawing one eleventh power.
+/// Ranks of this law have degrees whose density falls as `d^-2.1`, the in-degree law of the web
+/// (Broder et al. 2000). Because of the exponent `1/11` of the integral, sampling takes one
+/// eleventh power.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Popularity {
     n: u32,
@@ -84,7 +85,7 @@ impl Popularity {
         Self { n, span }
     }
 
-    /// A rank; 0 when there are none to choose from.
+    /// A rank; 0 if there are none to choose from.
     pub(crate) fn draw(&self, random: &mut Random) -> u32 {
         let rank = (1.0 + random.unit() * self.span).powi(11) as u32;
         rank.saturating_sub(1).min(self.n.saturating_sub(1))
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(distinct.len(), keys.len());
     }
 
-    /// Mean 0 and variance 1, within 4 standard errors of 100,000 draws (`1/sqrt(n)` and
+    /// Mean 0 and variance 1, within 4 standard errors of 100,000 samples (`1/sqrt(n)` and
     /// `sqrt(2/n)`).
     #[test]
     fn normal_moments() {

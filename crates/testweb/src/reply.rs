@@ -1,32 +1,32 @@
-//! Replies: what a host says, before it is put on the wire.
+//! Responses of a host, before they are sent.
 
 use crate::fault::Step;
 
-/// An answer to a request.
+/// A response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// As logged; a [script](Wire::Script) may send something else.
+    /// As logged; a [script](Wire::Script) may send a different one.
     pub status: u16,
     /// Empty for none.
     pub content_type: &'static str,
     /// Further header lines, each with its line end.
     pub headers: String,
-    /// The content.
+    /// The body.
     pub body: Vec<u8>,
-    /// Seconds of `Retry-After`, 0 for none; kept apart for the judge.
+    /// Seconds of `Retry-After`, 0 for none; stored separately for the judge.
     pub retry_after: u16,
     /// How it is sent.
     pub wire: Wire,
 }
 
-/// How a reply goes over the wire.
+/// How a response is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wire {
     /// With `Content-Length`.
     Length,
     /// In chunks.
     Chunked,
-    /// Byte for byte as the steps say, instead of head and body; the connection is closed then.
+    /// Byte for byte by the steps, instead of head and body; then the connection is closed.
     Script(Vec<Step>),
 }
 
@@ -67,7 +67,7 @@ impl Reply {
     }
 }
 
-/// The words that go with a status.
+/// The reason phrase of a status.
 pub(crate) const fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -90,7 +90,7 @@ pub(crate) const fn reason(status: u16) -> &'static str {
     }
 }
 
-/// A head with a length and nothing special, for scripts.
+/// A plain head with a length, for scripts.
 pub(crate) fn head(status: u16, content_type: &str, n_bytes: usize) -> Vec<u8> {
     let reason = reason(status);
     format!(

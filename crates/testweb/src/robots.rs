@@ -1,8 +1,8 @@
-//! Robots files of every kind, and what each of them means.
+//! Robots files of every kind, and their meaning.
 //!
-//! The meaning is fixed here by construction, not by a parser: a file either lets everybody in
-//! everywhere, or keeps them out of `/private/`, or out of everything (RFC 9309: an answer of 4xx
-//! opens a host, an answer of 5xx or none closes it). So a crawler's own parser can be judged by
+//! The meaning is fixed here by construction, not by a parser. A file either allows everything, or
+//! disallows `/private/`, or disallows everything (RFC 9309: a 4xx response opens a host, a 5xx
+//! response or none closes it). Therefore the parser of a crawler can be checked against
 //! [`Robots::verdict`].
 
 use std::time::Duration;
@@ -10,18 +10,19 @@ use std::time::Duration;
 use crate::fault::Step;
 use crate::reply::Reply;
 
-/// How a host answers for `/robots.txt`.
+/// The response of a host for `/robots.txt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Robots {
-    /// `Disallow:` with nothing behind it.
+    /// `Disallow:` with nothing after it.
     AllowAll,
-    /// `/private/` is closed.
+    /// `/private/` is disallowed.
     NotPrivate,
-    /// Everything is closed.
+    /// Everything is disallowed.
     DisallowAll,
-    /// Closed, but for what longer rules with `*` and `$` open again: all except `/private/`.
+    /// Disallowed, except for paths that longer rules with `*` and `$` allow: all except
+    /// `/private/`.
     Wildcards,
-    /// A group for our agent, beside one that closes the host to others.
+    /// A group for the crawler, next to one that disallows everything for others.
     OwnGroup,
     /// `Crawl-delay: 2`.
     CrawlDelay,
@@ -39,38 +40,38 @@ pub enum Robots {
     Redirected,
     /// Redirected to the file of the first host of the web.
     RedirectedAway,
-    /// Redirected to itself: no file is found, so nothing is closed.
+    /// Redirected to itself: no file is found, so nothing is disallowed.
     RedirectLoop,
-    /// 700 KiB, its one rule in the first 500.
+    /// 700 KiB, with its one rule in the first 500.
     Huge,
     /// Random bytes.
     Garbage,
-    /// A byte order mark before the first line.
+    /// A byte-order mark before the first line.
     Bom,
-    /// Lines end with a carriage return alone.
+    /// Lines that end with only a carriage return.
     OldMac,
-    /// A page in HTML.
+    /// An HTML page.
     Html,
-    /// A byte every 50 ms.
+    /// One byte every 50 ms.
     Slow,
-    /// Never answered.
+    /// No response.
     Silent,
-    /// A byte every second.
+    /// One byte per second.
     Trickle,
 }
 
-/// What a robots file means for one of our agent's requests.
+/// The meaning of a robots file for a request of the crawler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Allowed.
     Allowed,
-    /// Closed by a rule or by failure.
+    /// Disallowed by a rule or by failure.
     Disallowed,
     /// Allowed, but not at this time of day.
     OutOfHours,
 }
 
-/// What a robots file closes.
+/// The scope that a robots file disallows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closes {
     Nothing,
@@ -78,9 +79,9 @@ enum Closes {
     Everything,
 }
 
-/// The prefix that most files close.
+/// The prefix that most files disallow.
 pub(crate) const PRIVATE: &str = "/private/";
-/// Where a redirected file is found at last.
+/// The final locations of a redirected file.
 const MOVED: [&str; 4] = [
     "/robots.txt",
     "/robots-1.txt",
@@ -89,7 +90,7 @@ const MOVED: [&str; 4] = [
 ];
 
 impl Robots {
-    /// Those of the default mixture, with their weights.
+    /// The robots files of the default mixture, with their weights.
     pub const EVERY: [(Robots, u32); 21] = [
         (Robots::AllowAll, 4),
         (Robots::NotPrivate, 20),
@@ -114,7 +115,7 @@ impl Robots {
         (Robots::Silent, 1),
     ];
 
-    /// Whether our agent may fetch `path` at `minute` of the day (UTC), if the hour matters.
+    /// Whether the crawler may fetch `path` at `minute` of the day (UTC), if the time matters.
     #[must_use]
     pub fn verdict(self, path: &str, minute: Option<u16>) -> Verdict {
         let is_file = path == "/robots.txt";
@@ -132,7 +133,7 @@ impl Robots {
         }
     }
 
-    /// The least time between two requests that the file asks for.
+    /// The minimum time between two requests that the file requires.
     #[must_use]
     pub const fn delay(self) -> Duration {
         match self {
@@ -142,7 +143,7 @@ impl Robots {
         }
     }
 
-    /// Whether the visiting hours, 06:00 to 18:00 inclusive where there are any, hold `minute`.
+    /// Whether the visiting hours, 06:00 to 18:00 inclusive if there are any, include `minute`.
     #[must_use]
     pub const fn is_open_at(self, minute: u16) -> bool {
         !matches!(self, Robots::VisitTime) || (minute >= 6 * 60 && minute <= 18 * 60)
@@ -161,7 +162,7 @@ impl Robots {
         }
     }
 
-    /// Answers for a path that belongs to the file; `None` if this is none of them.
+    /// The response for a path of the file; `None` for other paths.
     pub(crate) fn answer(self, path: &str, site: &Around<'_>) -> Option<Reply> {
         let hop = MOVED.iter().position(|&moved| moved == path)?;
         if hop > 0 && self != Robots::Redirected {
@@ -208,12 +209,12 @@ impl Robots {
     }
 }
 
-/// What a file needs to know of its host.
+/// The properties of the host that a file needs.
 pub(crate) struct Around<'a> {
     pub(crate) agent: &'a str,
     /// `http://host:port`.
     pub(crate) origin: &'a str,
-    /// Where the file of the web's first host lies.
+    /// The URL of the robots file of the first host.
     pub(crate) first_robots: &'a str,
     /// Whether this is that host.
     pub(crate) is_first: bool,

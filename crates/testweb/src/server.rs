@@ -1,8 +1,8 @@
-//! The server: one thread that answers for every address and every name.
+//! The server: one thread that responds for every IP address and every host.
 //!
-//! A listening socket for each address, a task for each connection, all on one core: what is
-//! measured against it has the other cores to itself. Pages are drawn into recycled buffers and
-//! sent with one system call. Only loopback addresses are ever bound.
+//! There is one listening socket per IP address and one task per connection, all on one core, so
+//! that a measured crawler has the other cores to itself. Pages are rendered into recycled buffers
+//! and sent with one system call. Only loopback IP addresses are ever bound.
 
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener, UdpSocket as StdUdpSocket};
@@ -25,13 +25,13 @@ use crate::log::{Log, Record, Recorder};
 use crate::reply::{Reply, Wire};
 use crate::web::{Moment, Request, Web};
 
-/// A web being served. Dropping it stops it.
+/// A web that is being served. Dropping it stops the server.
 pub struct Server {
-    /// The web, with the port it is served at in its settings.
+    /// The web; its settings have the port at which it is served.
     pub web: Arc<Web>,
-    /// What can be changed meanwhile.
+    /// Changes the web while it is served.
     pub control: Arc<Control>,
-    /// Where the name server listens.
+    /// IP address and port of the DNS server.
     pub dns: SocketAddr,
     shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
@@ -39,10 +39,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds all sockets and serves from a thread of its own.
+    /// Binds all sockets and serves from a separate thread.
     ///
     /// # Errors
-    /// When a setting is out of range, or a socket or the log file cannot be opened.
+    /// If a setting is out of range, or a socket or the log file cannot be opened.
     pub fn start(mut config: Config) -> Result<Self, Error> {
         config.check()?;
         let (listeners, port) = listen(&config)?;
@@ -86,22 +86,22 @@ impl Server {
         })
     }
 
-    /// What was asked so far, if it is kept in memory.
+    /// The requests so far, if they are stored in memory.
     #[must_use]
     pub fn log(&self) -> Log {
         self.shared.recorder.snapshot()
     }
 
-    /// Requests so far, wherever they are recorded.
+    /// Number of requests so far, wherever they are recorded.
     #[must_use]
     pub fn n_requests(&self) -> u64 {
         self.shared.recorder.n_requests()
     }
 
-    /// Stops and writes out the log.
+    /// Stops the server and writes the log.
     ///
     /// # Errors
-    /// When the log file could not be written.
+    /// If the log file could not be written.
     pub fn stop(mut self) -> Result<(), Error> {
         self.halt();
         let finished = self.shared.recorder.finish();
@@ -120,25 +120,25 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.halt();
-        // Whoever cares for the file calls `stop`.
+        // Callers that need the file call `stop`.
         let _ = self.shared.recorder.finish();
     }
 }
 
-/// What all connections use.
+/// State shared by all connections.
 struct Shared {
     web: Arc<Web>,
     control: Arc<Control>,
     recorder: Recorder,
-    /// Requests to each host so far.
+    /// Number of requests to each host so far.
     visits: Box<[AtomicU64]>,
-    /// Buffers for pages; as many as replies were ever under way at once.
+    /// Buffers for pages; as many as there were concurrent responses.
     buffers: Mutex<Vec<Vec<u8>>>,
 }
 
-/// One socket for each address, all at one port.
+/// One socket per IP address, all at one port.
 fn listen(config: &Config) -> Result<(Vec<(Ipv4Addr, StdListener)>, u16), Error> {
-    // A port that is free at one address may be taken at another: try a few.
+    // A port that is free at one IP address may be in use at another: try a few.
     let n_tries = if config.port == 0 { 20 } else { 1 };
     let mut outcome = Ok((Vec::new(), 0));
     for _ in 0..n_tries {
@@ -177,7 +177,7 @@ async fn run(
     }
     tokio::spawn(flush(Arc::clone(&shared)));
     tokio::spawn(serve_names(shared, udp));
-    // The sender is dropped to stop, so an error is what is waited for.
+    // The sender is dropped to stop the server, so an error is expected.
     let _ = stopped.await;
 }
 
@@ -202,7 +202,7 @@ async fn serve_names(shared: Arc<Shared>, udp: StdUdpSocket) {
             shared.recorder.query(&question.name, question.kind);
         }
         if let Some(answer) = dns::answer(message, &shared.web, &shared.control) {
-            // A lost answer is the client's to ask for again.
+            // If a response is lost, the client must query again.
             let _ = socket.send_to(&answer, peer).await;
         }
     }
@@ -216,17 +216,17 @@ async fn accept(shared: Arc<Shared>, address: Ipv4Addr, listener: StdListener) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 shared.recorder.connection();
-                // Replies are written whole, so there is nothing to gain by waiting for more.
+                // Responses are written at once, so there is nothing to gain by waiting for more.
                 let _ = stream.set_nodelay(true);
                 tokio::spawn(serve(Arc::clone(&shared), stream, address));
             }
-            // Out of files, most likely: wait until some are closed.
+            // Most likely out of file descriptors: wait until some are closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// Answers all requests of a connection.
+/// Responds to all requests of a connection.
 async fn serve(shared: Arc<Shared>, stream: TcpStream, address: Ipv4Addr) {
     let mut input = Vec::new();
     loop {
@@ -270,7 +270,7 @@ async fn read_more(stream: &TcpStream, input: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// Apart, so that the buffer is not part of every waiting connection.
+/// A separate function, so that the buffer is not part of every waiting connection.
 fn try_read(stream: &TcpStream, input: &mut Vec<u8>) -> io::Result<usize> {
     let mut chunk = [0; 4096];
     let n = stream.try_read(&mut chunk)?;
@@ -295,7 +295,7 @@ async fn respond(shared: &Shared, stream: &TcpStream, address: Ipv4Addr, head: &
         last: start,
         n_bytes: 0,
     };
-    // A client that leaves is no error here: what was sent until then is on record.
+    // A client that disconnects is not an error here: the bytes sent until then are recorded.
     let _ = match &reply.wire {
         Wire::Script(steps) => play(shared, stream, steps, &mut progress).await,
         _ => send(shared, stream, &reply, head, &mut progress).await,
@@ -338,7 +338,7 @@ fn answer(shared: &Shared, head: &Head<'_>) -> Reply {
 }
 
 fn give_back(shared: &Shared, buffer: Vec<u8>) {
-    // Small ones are not worth keeping, and none may keep the memory of the largest page.
+    // Small buffers are not worth keeping, and no buffer may keep the memory of the largest page.
     if (1024..1 << 18).contains(&buffer.capacity()) {
         let mut buffers = shared
             .buffers
@@ -348,9 +348,9 @@ fn give_back(shared: &Shared, buffer: Vec<u8>) {
     }
 }
 
-/// How far a reply has come.
+/// The progress of a response.
 struct Progress {
-    /// The last moment at which bytes went out or the client was seen waiting.
+    /// The last time at which bytes were sent or the client was seen waiting.
     last: Duration,
     n_bytes: u64,
 }
@@ -390,7 +390,8 @@ async fn write_all(
             IoSlice::new(&head[n_sent.min(head.len())..]),
             IoSlice::new(&body[n_sent.saturating_sub(head.len())..]),
         ];
-        // Before the call, not after: once it returns the client may have had it for long.
+        // Before the call, not after: once it returns, the client may have had the bytes for a long
+        // time.
         let before = shared.recorder.now();
         match stream.try_write_vectored(&slices) {
             Ok(n) => {
@@ -405,7 +406,7 @@ async fn write_all(
     Ok(())
 }
 
-/// Does what a script says.
+/// Performs the steps of a script.
 async fn play(
     shared: &Shared,
     stream: &TcpStream,
@@ -431,10 +432,10 @@ async fn play(
     Ok(())
 }
 
-/// How often a waiting client is looked at.
+/// Interval between checks of a waiting client.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Waits, but not for a client that has left: that is an error.
+/// Waits, but returns an error if the client has disconnected.
 async fn wait(
     shared: &Shared,
     stream: &TcpStream,
@@ -452,7 +453,7 @@ async fn wait(
         let left = read_more(stream, &mut ignored);
         match tokio::time::timeout(LOOK.min(until - now), left).await {
             Ok(outcome) => outcome?,
-            // The look before this one: the client may have left while we were on our way here.
+            // The previous check: the client may have disconnected between the two.
             Err(_) => progress.last = std::mem::replace(&mut seen, now),
         }
         ignored.clear();

@@ -1,15 +1,16 @@
-//! Spam: pages made for crawlers and not for readers, one kind of host for each way to make them.
+//! Generates spam: pages made for crawlers and not for readers, one kind of host for each
+//! technique.
 //!
 //! | kind | pages |
 //! |---|---|
-//! | stuffed | draws from 5 to 50 words |
-//! | spun | a few sentences again and again, some words exchanged |
-//! | scraped | the text of a page of a plain host, under links of its own |
-//! | hidden | a little text to see, and much that nobody sees |
-//! | farm | links and nothing else |
-//! | wildcard | one page for all hosts, a key word exchanged, all hosts at one address |
+//! | stuffed | random sequences of 5 to 50 distinct words |
+//! | spun | a few sentences over and over, with some words exchanged |
+//! | scraped | the text of a page of a plain host, with its own links |
+//! | hidden | a little visible text, and much hidden text |
+//! | farm | only links |
+//! | wildcard | one page for all hosts, with a keyword exchanged, all hosts at one IP address |
 //!
-//! Links are those of any host: spam hosts are found and find each other like others.
+//! Links are those of any host: spam hosts are found, and link to each other, like others.
 
 use crate::config::Kind;
 use crate::graph::{Link, PageId};
@@ -49,7 +50,7 @@ impl Web {
         out.extend_from_slice(b"</body></html>\n");
     }
 
-    /// Some words of the page, each with a space behind it.
+    /// Some words of the page, each followed by a space.
     fn some_words(&self, text_key: u64, n: usize) -> Vec<Vec<u8>> {
         let words = (0..n as u64).map(|i| {
             let mut word = Vec::new();
@@ -107,7 +108,8 @@ impl Web {
         out.extend_from_slice(b"</div>\n");
     }
 
-    /// A hundred links to pages of the host, over and over, beside those that all hosts have.
+    /// A hundred links to pages of the host, over and over, in addition to those that all hosts
+    /// have.
     fn push_farm(&self, id: PageId, out: &mut Vec<u8>) {
         let n_pages = self.host(id).n_pages;
         for i in 0..100 {
@@ -117,7 +119,7 @@ impl Web {
         }
     }
 
-    /// Equal tags and words on all pages of all hosts, but for the key word.
+    /// The same tags and words on all pages of all hosts, except for the keyword.
     fn push_wildcard(&self, id: PageId, out: &mut Vec<u8>) {
         let words = self.some_words(key(self.config().seed, 11), 120);
         let key_word = &self.some_words(self.host(id).key, 1)[0];
@@ -176,7 +178,7 @@ mod tests {
         let (web, again) = (web(), web());
         for kind in Kind::SPAM {
             let found = hosts(&web, kind);
-            // The first host of all is plain, whatever was drawn for it.
+            // The first host of all is plain, whatever the random choice.
             assert!((1..=2).contains(&found.len()), "{kind:?}");
             let texts: BTreeSet<String> = (0..5).map(|n| page(&web, found[0], n)).collect();
             assert_eq!(texts.len(), 5, "{kind:?}");

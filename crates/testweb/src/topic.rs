@@ -1,11 +1,11 @@
-//! A web of topics, for crawlers that look for one.
+//! A web of topics, for crawlers that search for one.
 //!
 //! *Question.* Pages of the web link mostly to pages of their own topic, and the text of a link
-//! often says what it leads to. How well does a crawler use that? *Idea.* Of nine pages of a host
-//! one is a *hub* without a topic, which leads to all of them, and the others have one of eight
-//! topics each, by their numbers. A page of a topic has words of it in its text, half of its links
-//! lead to pages of the same topic, and half of the links to a page of a topic have a word of it in
-//! their text. All pages can be reached from the home page.
+//! often describes its target. How well does a crawler use that? *Idea.* Of nine pages of a host,
+//! one is a *hub* without a topic, which links to all of them. The others have one of eight topics
+//! each, by their numbers. A page of a topic has words of the topic in its text, and half of its
+//! links lead to pages of the same topic. Half of the links to a page of a topic have a word of it
+//! in their text. All pages can be reached from the home page.
 
 use crate::config::Kind;
 use crate::graph::{Link, PageId};
@@ -13,13 +13,13 @@ use crate::prose::Prose;
 use crate::random::{Random, key};
 use crate::web::Web;
 
-/// How many topics there are.
+/// Number of topics.
 pub const N_TOPICS: u32 = 8;
 
-/// Pages of a hub and of each topic take turns.
+/// Hubs and pages of each topic alternate with this period.
 const PERIOD: u32 = N_TOPICS + 1;
 
-/// Links of a page that are drawn: to its own topic, and to anywhere.
+/// Number of random links of a page: to its own topic, and to any page.
 const N_OWN: usize = 5;
 const N_OTHER: usize = 5;
 
@@ -89,7 +89,7 @@ impl Web {
         }
     }
 
-    /// The next host with topics, round and round; none if there is no other.
+    /// The next host with topics, cyclically; none if there is no other.
     fn next_topic_host(&self, host: u32) -> Option<u32> {
         let n = self.hosts().len() as u32;
         let mut others = (1..n).map(|step| (host + step) % n);

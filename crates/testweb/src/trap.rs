@@ -1,4 +1,4 @@
-//! Traps: answers for addresses without end, and redirects of every shape.
+//! Traps: responses for endless URLs, and redirects of every kind.
 
 use crate::config::Kind;
 use crate::graph::PageId;
@@ -11,7 +11,7 @@ use crate::web::Web;
 pub struct Redirect {
     /// 301, 302, 303, 307 or 308.
     pub status: u16,
-    /// The header `Location`, where there is one: a path, a relative path, a URL, or garbage.
+    /// The header `Location`, if there is one: a path, a relative path, a URL, or garbage.
     pub location: Option<String>,
 }
 
@@ -44,8 +44,8 @@ impl Web {
         Some(Redirect { status, location })
     }
 
-    /// Whether a path belongs to a trap of its host. `is_below` says that the request named a host
-    /// below this one's name.
+    /// Whether a path belongs to a trap of its host. `place` says whether the request named the
+    /// host itself or a host below its name.
     pub(crate) fn is_trap(&self, host: u32, path: &str, place: Place) -> bool {
         match self.hosts()[host as usize].kind {
             Kind::Calendar => path.starts_with("/cal/"),
@@ -66,7 +66,7 @@ impl Web {
         match own.kind {
             Kind::Calendar => calendar(path, out),
             Kind::Maze => {
-                // The same text on every page: a new address is all there is to find.
+                // The same text on every page: only the URL is new.
                 self.push_trap_text(own.key, "Welcome back", out);
                 push_links((0..5).map(|n| format!("/maze/{}", next(n))), out);
             }
@@ -103,12 +103,12 @@ impl Web {
     }
 }
 
-/// Which name a request used.
+/// The kind of host name that a request used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The host's own, or `www.` before it.
+    /// The name of the host, or `www.` before it.
     At,
-    /// One below it.
+    /// A name below it.
     Below,
 }
 
@@ -118,7 +118,7 @@ fn push_links(links: impl IntoIterator<Item = String>, out: &mut Vec<u8>) {
     }
 }
 
-/// A month, or a day, of any year: links to the days, the months beside it and the years.
+/// A month or a day of any year, with links to the days, the adjacent months and the years.
 fn calendar(path: &str, out: &mut Vec<u8>) {
     let mut parts = path.split('/').skip(2).map(|part| part.parse::<u32>().ok());
     let year = parts.next().flatten().unwrap_or(2026).min(1_000_000_000);

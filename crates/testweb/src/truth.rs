@@ -1,11 +1,11 @@
-//! The truth: which pages exist, which can be reached, which are copies of which.
+//! The ground truth: which pages exist, which can be reached, which duplicate others.
 //!
-//! A crawler is judged against this. It is computed from the same functions that make the pages,
+//! A crawler is compared with this. It is computed from the same functions that generate the pages,
 //! so a test of this crate crawls a small web by brute force and compares.
 //!
-//! Pages are counted by [`PageId`], not by address: a page with a thousand sessions is one page,
-//! and [`Web::page_at`] says which. Traps and faults are no pages; what a folder holds is told by
-//! [`Folder::targets`](crate::Folder::targets).
+//! Pages are counted by [`PageId`], not by URL: a page with a thousand session IDs is one page, and
+//! [`Web::page_at`] says which. Traps and faults are not pages.
+//! [`Folder::targets`](crate::Folder::targets) lists the files of a directory.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::graph::{Link, PageId};
 use crate::robots::Verdict;
 use crate::web::{Target, Web};
 
-/// How a copy resembles its original.
+/// The similarity of a duplicate to its original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Likeness {
     /// The same bytes.
@@ -22,23 +22,23 @@ pub enum Likeness {
     Near,
 }
 
-/// How a crawl goes about.
+/// How a crawl proceeds.
 #[derive(Debug, Clone)]
 pub struct Visit {
-    /// Where it starts.
+    /// The URLs it starts from.
     pub seeds: Vec<String>,
-    /// Redirects followed in a row.
+    /// Maximum number of consecutive redirects.
     pub max_redirects: u32,
-    /// The minute of the day (UTC), if visiting hours are to count.
+    /// The minute of the day (UTC), if visiting hours apply.
     pub minute: Option<u16>,
 }
 
-/// A page that others copy.
+/// A page with duplicates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
-    /// The one that is copied.
+    /// The original page.
     pub original: PageId,
-    /// Its copies, in order.
+    /// Its duplicates, in order.
     pub copies: Vec<(PageId, Likeness)>,
 }
 
@@ -49,13 +49,13 @@ impl Web {
         hosts.flat_map(|(own, host)| (0..own.n_pages).map(move |page| PageId { host, page }))
     }
 
-    /// The canonical address of a page.
+    /// The canonical URL of a page.
     #[must_use]
     pub fn url(&self, id: PageId) -> String {
         self.origin(&self.host(id).name) + &self.path(id)
     }
 
-    /// What a page is a copy of, if it is one.
+    /// The original of a page, if it is a duplicate.
     #[must_use]
     pub fn original(&self, id: PageId) -> Option<(PageId, Likeness)> {
         let host = self.host(id);
@@ -69,12 +69,12 @@ impl Web {
             host: host.original,
             page: by_page.map_or(id.page, |(page, _)| page),
         };
-        // A near copy of an exact copy is near.
+        // A near duplicate of an exact duplicate is near.
         let likeness = by_host.max(by_page.map(|(_, likeness)| likeness))?;
         Some((original, likeness))
     }
 
-    /// Every page that has copies.
+    /// Every page that has duplicates.
     #[must_use]
     pub fn duplicates(&self) -> Vec<Cluster> {
         let mut groups: BTreeMap<PageId, Vec<(PageId, Likeness)>> = BTreeMap::new();
@@ -128,7 +128,7 @@ impl Web {
         (exists && self.is_allowed(id.host, &self.path(id), visit)).then_some(id)
     }
 
-    /// The page that a path leads to, over redirects.
+    /// The page that a path leads to, through redirects.
     fn follow(&self, mut host: u32, path: &str, visit: &Visit) -> Option<PageId> {
         let mut path = path.to_owned();
         for _ in 0..=visit.max_redirects {
@@ -145,7 +145,7 @@ impl Web {
                     host = other;
                     other_path.to_owned()
                 }
-                // The only relative form in use climbs from one folder to the root.
+                // The only relative form in use goes up from one directory to the root.
                 None => location.strip_prefix("..").unwrap_or(&location).to_owned(),
             };
         }
@@ -156,7 +156,7 @@ impl Web {
         self.robots(host).verdict(path, visit.minute) == Verdict::Allowed
     }
 
-    /// Host and target of an address in this web.
+    /// Host and target of a URL in this web.
     #[must_use]
     pub fn split_url<'a>(&self, url: &'a str) -> Option<(u32, &'a str)> {
         let rest = url.strip_prefix("http://")?;
@@ -226,7 +226,7 @@ mod tests {
         assert!(n_checked.into_iter().all(|n| n > 20), "{n_checked:?}");
     }
 
-    /// Pages that are no copies of each other share no shingle of words, templates aside.
+    /// Pages that are not duplicates of each other share no shingle, except for templates.
     #[test]
     fn other_pages_are_unlike() {
         let web = web();

@@ -1,6 +1,6 @@
-//! Variants: hosts whose pages have many URLs, one flavour for each way to make them.
+//! Hosts whose pages have many URLs, one flavour for each way to make them.
 //!
-//! | flavour | URLs | what does not matter |
+//! | flavour | URLs | irrelevant parts |
 //! |---|---|---|
 //! | session | `/item/7?sid=X&sort=name&ref=mail` | `sid`, `sort`, `ref` |
 //! | fickle | the same | `sid`, `sort`; `ref` matters for one item in twenty |
@@ -12,10 +12,11 @@
 //! | twin | `a.test/item/7` and `www.a.test/item/7` | `www.` |
 //! | query | `/view.php?id=7&lang=de`, `/list/7?page=2` | nothing |
 //! | pair | `/item/7?sid=X&a=1&b=2` | `sid`; `b` matters if `a` is 1 |
-//! | soft | `/item/7?sid=X&p=2`, whatever | every URL has the same page: an error |
+//! | soft | `/item/7?sid=X&p=2`, any other | every URL has the same page: an error |
 //!
-//! Items link to each other; which items, and with which of the parts that may matter, is the same
-//! in every response. Sessions are new in each link of each URL, so that URLs never end.
+//! Items link to each other. The linked items, and those parts of the links that may matter, are
+//! the same in every response. Session IDs are new in each link of each URL, so that URLs never
+//! end.
 
 use std::collections::BTreeSet;
 
@@ -29,15 +30,15 @@ use crate::web::Web;
 /// How a host makes variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flavour {
-    /// A session, a sort order and a mark of origin in the query, which do not matter.
+    /// A session ID, a sort order and a tracking parameter in the query, which do not matter.
     Session,
-    /// The same, and the mark of origin matters for one item in twenty.
+    /// The same, but the tracking parameter matters for one item in twenty.
     Fickle,
-    /// A session behind a semicolon in the path.
+    /// A session ID after a semicolon in the path.
     PathSession,
-    /// A session as a segment of the path.
+    /// A session ID as a segment of the path.
     Crumb,
-    /// Marks of campaigns.
+    /// Tracking parameters of campaigns.
     Campaign,
     /// Directories with and without the name of their page.
     Index,
@@ -54,7 +55,7 @@ pub enum Flavour {
 }
 
 impl Flavour {
-    /// All of them: hosts of the kind have them in turn.
+    /// All flavours; hosts of this kind have them in turn.
     pub const ALL: [Self; 11] = [
         Self::Session,
         Self::Fickle,
@@ -70,21 +71,21 @@ impl Flavour {
     ];
 }
 
-/// What selects a page of a host.
+/// The parts of a URL that select a page of a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selection {
     /// The item.
     pub item: u32,
-    /// Parts of the URL that may matter, as they are written.
+    /// Parts of the URL that may matter, as written.
     pub parts: String,
 }
 
-/// Links of an item: those to the items below it in a tree, and as many others.
+/// Number of links of an item to the items below it in a tree; there are as many other links.
 const BRANCHES: u32 = 4;
 const OTHERS: u64 = 4;
-/// One item in so many is fickle.
+/// One item in this many is fickle.
 const FICKLE: u32 = 20;
-/// Sentences of a page.
+/// Number of sentences of a page.
 const N_SENTENCES: usize = 24;
 
 impl Web {
@@ -97,8 +98,8 @@ impl Web {
         is_it.then(|| Flavour::ALL[n_before % Flavour::ALL.len()])
     }
 
-    /// What a URL of such a host selects, with what stands for the content; none if nothing is
-    /// there.
+    /// The selection of a URL of such a host, with a number for its content; none if there is no
+    /// page.
     #[must_use]
     pub fn variant_at(&self, host: u32, target: &str) -> Option<(Selection, u64)> {
         let flavour = self.flavour(host)?;
@@ -137,8 +138,8 @@ impl Web {
         Some(select(flavour, item, &parts, self.host_key(host)))
     }
 
-    /// All that the links of a host select: what stays distinct under the rules that are true, and
-    /// the contents.
+    /// All selections of the links of a host, which stay distinct under correct rules, and the
+    /// contents.
     #[must_use]
     pub fn variants(&self, host: u32) -> (BTreeSet<Selection>, BTreeSet<u64>) {
         let n_items = self.hosts()[host as usize].n_pages;
@@ -160,7 +161,7 @@ impl Web {
         self.hosts()[host as usize].key
     }
 
-    /// Items that an item links to, and the parts that may matter.
+    /// The items that an item links to, with the parts that may matter.
     fn variant_links(&self, host: u32, item: u32) -> Vec<(u32, String)> {
         let own = &self.hosts()[host as usize];
         let mut random = Random::new(key(key(own.key, u64::from(item)), 31));
@@ -176,7 +177,7 @@ impl Web {
         links.collect()
     }
 
-    /// Answers a request to a host of variants.
+    /// The response to a request to a host of variants.
     pub(crate) fn answer_variant(&self, host: u32, target: &str) -> Reply {
         let own = &self.hosts()[host as usize];
         let is_soft = self.flavour(host) == Some(Flavour::Soft);
@@ -192,7 +193,7 @@ impl Web {
         body.extend_from_slice(b"</title></head><body><p>");
         prose.sentences(N_SENTENCES, &mut body);
         body.extend_from_slice(b"</p>\n");
-        // Pages without a session are the same, byte for byte, whatever their URL.
+        // Pages without a session ID are the same, byte for byte, whatever their URL.
         let url_key = match self.flavour(host) {
             Some(Flavour::Index | Flavour::Print | Flavour::Twin) => key(own.key, item.into()),
             _ => text_key(own.key, target),
@@ -208,7 +209,7 @@ impl Web {
         Reply::html(200, body)
     }
 
-    /// A URL of an item, with a session or in a form that a number selects.
+    /// A URL of an item, with a session ID or in a form selected by a number.
     fn variant_link(&self, host: u32, item: u32, parts: &str, session: u64) -> String {
         let name = session_name(session);
         let flavour = self.flavour(host);
@@ -250,7 +251,7 @@ impl Web {
 }
 
 impl Web {
-    /// A page with a session in each relative link.
+    /// A page with a session ID in each relative link.
     pub(crate) fn with_sessions(&self, host: u32, target: &str, html: &[u8]) -> Vec<u8> {
         const START: &[u8] = b"href=\"";
         let url_key = text_key(self.host_key(host), target);
@@ -282,7 +283,7 @@ impl Web {
     }
 }
 
-/// Draws the parts of a link that may matter.
+/// Random parts of a link that may matter.
 fn draw(flavour: Flavour, random: &mut Random) -> String {
     let mut one_of =
         |values: &[&str]| values[random.below(values.len() as u64) as usize].to_owned();
@@ -310,7 +311,7 @@ fn draw(flavour: Flavour, random: &mut Random) -> String {
     }
 }
 
-/// What a URL selects, of what may matter, and its content.
+/// The selection of a URL, from the parts that may matter, and its content.
 fn select(flavour: Flavour, item: u32, parts: &str, host_key: u64) -> (Selection, u64) {
     let value = |name| parameter(parts.trim_start_matches('&'), name).unwrap_or("");
     let parts = match flavour {
@@ -394,7 +395,7 @@ mod tests {
             .unwrap()
     }
 
-    /// Following all links, but each thing that is selected once, brings all there is.
+    /// Following all links, but each selection only once, finds everything.
     #[test]
     fn all_that_is_linked_can_be_found() {
         let web = web();
@@ -435,7 +436,7 @@ mod tests {
         assert_eq!(sessions, 2, "{html}");
     }
 
-    /// Whatever does not matter does not change the text; what matters does.
+    /// Parts that do not matter do not change the text; parts that matter do.
     #[test]
     fn only_what_matters_matters() {
         let web = web();

@@ -1,5 +1,5 @@
-//! The web: all hosts, and what each answers to a request. Pure; the [server](crate::Server) puts
-//! it on the wire.
+//! The web: all hosts, and the response of each to a request. It has no side effects; the
+//! [server](crate::Server) sends the responses.
 
 use std::net::Ipv4Addr;
 
@@ -24,21 +24,21 @@ pub struct Web {
     pub(crate) popularity: Popularity,
 }
 
-/// What answers depend on beside the request.
+/// The inputs of responses besides the request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Time of day, for pages that tell it.
+    /// Time of day, for pages that show it.
     pub unix_seconds: u64,
-    /// The step that [changing](Kind::Changing) pages have come to.
+    /// The current version of [changing](Kind::Changing) pages.
     pub version: u64,
-    /// Requests to this host before this one.
+    /// Number of earlier requests to this host.
     pub n_visit: u64,
 }
 
-/// A request, as far as answers depend on it.
+/// The parts of a request that responses depend on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The host asked, without port.
+    /// The requested host, without port.
     pub host: &'a str,
     /// Path and query.
     pub target: &'a str,
@@ -50,14 +50,14 @@ pub struct Request<'a> {
     pub accepts_gzip: bool,
 }
 
-/// What lies at an address.
+/// The content of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// No such host here.
     NoHost,
-    /// The robots file, or a place it was moved to.
+    /// The robots file, or a location it was moved to.
     Robots,
-    /// The list of some pages in XML.
+    /// A list of some pages in XML.
     Sitemap,
     /// An ordinary page.
     Page(PageId),
@@ -65,45 +65,45 @@ pub enum Target {
     Redirect(Redirect),
     /// A page with a fault.
     Fault(Fault),
-    /// A reply damaged at random, selected by a number: `/noise/7` on a broken host.
+    /// A randomly damaged response, selected by a number: `/noise/7` on a broken host.
     Noise(u64),
-    /// A page of a trap: there is no end of them, and nothing on them.
+    /// A page of a trap; there is no end of them, and they have no content.
     Trap,
-    /// A file or folder of a served folder, if it is there.
+    /// A file or directory of a served directory, if it exists.
     File,
     /// Nothing.
     Missing,
 }
 
-/// What the name server knows of a name.
+/// The result of a DNS lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
-    /// An address, and for how many seconds it holds.
+    /// An IP address, and how long it may be cached.
     Address {
-        /// Number of the host.
+        /// The number of the host.
         host: u32,
-        /// Where it is.
+        /// Its IP address.
         address: Ipv4Addr,
-        /// How long this may be kept.
+        /// Seconds that this may be cached.
         ttl: u32,
     },
     /// Another name for the host with this number.
     Alias(u32),
-    /// No such name.
+    /// No such host name.
     Missing,
-    /// The name server fails.
+    /// The DNS server fails.
     Failure,
-    /// The name server does not answer.
+    /// The DNS server does not respond.
     Silence,
-    /// The name server does not answer for IPv4 and knows no IPv6 address.
+    /// The DNS server does not respond for IPv4 and has no IPv6 address.
     HalfSilence,
 }
 
 impl Web {
-    /// Draws the hosts. Pages are drawn when asked for.
+    /// Generates the hosts. Pages are generated on request.
     ///
     /// # Errors
-    /// When a setting is out of range.
+    /// If a setting is out of range.
     pub fn new(config: Config) -> Result<Self, Error> {
         config.check()?;
         Ok(Self {
@@ -134,7 +134,7 @@ impl Web {
         &self.vocabulary
     }
 
-    /// The host that answers to a name or an address.
+    /// The host with a name or an IP address.
     #[must_use]
     pub fn find_host(&self, name: &str) -> Option<u32> {
         self.place(name).map(|(host, _)| host)
@@ -150,7 +150,7 @@ impl Web {
         if let Some(host) = self.named(name) {
             return Some((host, Place::At));
         }
-        // A name below: the host's own name is what stands behind a dot.
+        // A name below a host: the name of the host follows a dot.
         let (_, end) = name.rsplit_once('.')?;
         let stem = &name[..name.len() - end.len() - 1];
         let (below, label) = stem.rsplit_once('.')?;
@@ -164,7 +164,7 @@ impl Web {
         }
     }
 
-    /// Synthetic hosts carry their number in their name; folders are few.
+    /// Synthetic hosts have their number in their name; directories are few.
     fn named(&self, name: &str) -> Option<u32> {
         let label = name.split('.').next().unwrap_or(name);
         let digits = label.trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -178,7 +178,7 @@ impl Web {
         Some(found as u32)
     }
 
-    /// What the name server says.
+    /// The response of the DNS server.
     #[must_use]
     pub fn name(&self, name: &str) -> Name {
         let Some((idx, place)) = self.place(name) else {
@@ -200,7 +200,7 @@ impl Web {
         }
     }
 
-    /// `http://name`, with the port where it is not 80.
+    /// `http://name`, with the port if it is not 80.
     #[must_use]
     pub fn origin(&self, name: &str) -> String {
         let mut origin = Vec::new();
@@ -217,7 +217,7 @@ impl Web {
         }
     }
 
-    /// What lies at a path with its query.
+    /// The content of a path with its query.
     #[must_use]
     pub fn target(&self, host_name: &str, target: &str) -> Target {
         match self.place(host_name) {
@@ -264,7 +264,7 @@ impl Web {
         }
     }
 
-    /// Answers a request. `body` is a buffer to write into, whatever it held before.
+    /// Responds to a request. `body` is a buffer for the response; its earlier content is ignored.
     #[must_use]
     pub fn answer(&self, request: &Request<'_>, moment: &Moment, mut body: Vec<u8>) -> Reply {
         body.clear();
@@ -355,7 +355,8 @@ impl Web {
         reply
     }
 
-    /// When a [changing](Kind::Changing) page last changed, a step being a day; empty for others.
+    /// When a [changing](Kind::Changing) page last changed, with one step per day; empty for
+    /// others.
     fn modified(&self, id: PageId, moment: &Moment) -> String {
         const FIRST_STEP: u64 = 1_767_225_600;
         if self.host(id).kind != Kind::Changing {
@@ -366,7 +367,7 @@ impl Web {
     }
 
     fn robots_reply(&self, host: u32, path: &str) -> Option<Reply> {
-        // Most requests are for pages: they must not pay for what a robots file says.
+        // Most requests are for pages, which must not pay for the robots file.
         if !path.starts_with("/robots") {
             return None;
         }
@@ -380,7 +381,7 @@ impl Web {
         own.robots.answer(path, &around)
     }
 
-    /// The home page and the pages it leads to: nothing that links would not find.
+    /// The home page and the pages it links to: nothing that links would not find.
     fn sitemap(&self, host: u32) -> Reply {
         let own = &self.hosts[host as usize];
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -393,18 +394,18 @@ impl Web {
         Reply::typed(200, "application/xml", xml.into_bytes())
     }
 
-    /// The robots file that holds for a host.
+    /// The robots file that applies to a host.
     #[must_use]
     pub fn robots(&self, host: u32) -> Robots {
         match self.hosts[host as usize].robots {
-            // What the first host says holds here too.
+            // The robots file of the first host applies here too.
             Robots::RedirectedAway => self.hosts[0].robots,
             own => own,
         }
     }
 }
 
-/// Alternately both statuses and both forms of the header.
+/// Alternates between both statuses and both forms of the header.
 fn busy(moment: &Moment) -> Reply {
     const SECONDS: u16 = 2;
     let status = if moment.n_visit.is_multiple_of(2) {
@@ -416,7 +417,7 @@ fn busy(moment: &Moment) -> Reply {
     reply.retry_after = SECONDS;
     let value = match status {
         429 => SECONDS.to_string(),
-        // A date has whole seconds: one more, so that waiting for it is waiting long enough.
+        // A date has whole seconds: one more, so that waiting for it is long enough.
         _ => crate::http::date(moment.unix_seconds + u64::from(SECONDS) + 1),
     };
     reply.add_header("Retry-After", &value);

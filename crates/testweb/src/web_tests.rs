@@ -1,4 +1,4 @@
-//! What a web answers, without a wire.
+//! Tests of the responses of a web, without a network.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ fn same_seed_same_bytes() {
     assert!(page(&a, home) != page(&other, home));
 }
 
-/// What the buffer held before must not show.
+/// The earlier content of the buffer must not appear.
 #[test]
 fn buffers_may_be_dirty() {
     let web = web();
@@ -62,7 +62,7 @@ fn buffers_may_be_dirty() {
     assert!(web.answer(&request, &Moment::default(), vec![7; 99]) == clean);
 }
 
-/// The pages with equal bytes are those the truth calls exact copies, and no others.
+/// The pages with equal bytes are exactly those that the ground truth calls exact duplicates.
 #[test]
 fn equal_bytes_are_the_exact_copies() {
     let web = web();
@@ -76,7 +76,7 @@ fn equal_bytes_are_the_exact_copies() {
             None => by_truth.entry(id).or_default().push(id),
         }
     }
-    // Near copies of one page may be exact copies of each other, on a near mirror.
+    // Near duplicates of one page may be exact duplicates of each other, on a near mirror.
     let is_near = |id: &PageId| matches!(web.original(*id), Some((_, Likeness::Near)));
     let sorted = |groups: Vec<Vec<PageId>>| {
         let mut groups: Vec<Vec<PageId>> = groups
@@ -93,9 +93,9 @@ fn equal_bytes_are_the_exact_copies() {
     assert!(truth.iter().any(|group| group.len() > 2));
 }
 
-/// Median 10 KiB and deviation 0.8 of the logarithm, within 4 standard errors of 3,000 pages
-/// (`1.2533 s / sqrt(n)` and `s / sqrt(2 n)`), and a tenth more since words and links have sizes of
-/// their own.
+/// Median 10 KiB and standard deviation 0.8 of the logarithm, within 4 standard errors of 3,000
+/// pages (`1.2533 s / sqrt(n)` and `s / sqrt(2 n)`), and a tenth more since words and links have
+/// sizes of their own.
 #[test]
 fn sizes_are_log_normal() {
     let web = Web::new(Config::plain(60)).unwrap();
@@ -320,7 +320,7 @@ fn targets() {
     assert_eq!(web().target("nowhere.test", "/"), Target::NoHost);
 }
 
-/// Each page of a trap leads to pages of it that were not known before, for ever.
+/// Each page of a trap leads to pages of it that were not known before, forever.
 #[test]
 fn traps_go_on() {
     let web = web();
@@ -387,7 +387,7 @@ fn settings_are_checked() {
 }
 
 proptest::proptest! {
-    /// No request is beyond an answer.
+    /// Every request gets a response.
     #[test]
     fn any_target_is_answered(host in 0_usize..90, target in "/[ -~]{0,40}") {
         let web = web_cached();
@@ -412,7 +412,7 @@ fn special(kind: Kind) -> Web {
     .unwrap()
 }
 
-/// The text of a page: no tags, digits as they are.
+/// The text of a page: without tags, with digits unchanged.
 fn text(web: &Web, host: u32, target: &str) -> String {
     let reply = get(
         web,

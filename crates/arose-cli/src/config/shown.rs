@@ -114,7 +114,7 @@ fn rows(command: &Command, names: &[String], config: &Config) -> Vec<Row> {
     .collect()
 }
 
-/// The default of an option. Those that depend on other options are in its help only.
+/// The default of an option. Defaults that depend on other options are only in its help.
 fn default_of(arg: &Arg) -> Option<String> {
     let values = arg.get_default_values().iter();
     let values: Vec<String> = values.map(|v| v.to_string_lossy().into_owned()).collect();

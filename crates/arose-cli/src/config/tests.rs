@@ -1,4 +1,4 @@
-//! Configuration files, by their text.
+//! Tests of configuration files from their text.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn load(text: &str) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// The arguments as they are with a file.
+/// The arguments after a configuration file has been applied.
 fn matches(config: &mut Config, line: &str) -> ArgMatches {
     let command = crate::command();
     loop {

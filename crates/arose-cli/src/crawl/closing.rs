@@ -1,11 +1,11 @@
-//! The closing message: what was left, why, and which command would change that.
+//! The closing message: URLs that were not fetched, the reasons, and the command to run next.
 
 use std::path::Path;
 
 use arose_crawl::counters::{Counter, Counters, Failure, Refusal};
 use arose_crawl::{End, Summary};
 
-/// How the crawl ended, and what was not fetched, a line each.
+/// How the crawl ended and what was not fetched, one line each.
 pub(super) fn lines(summary: &Summary, folder: &Path) -> Vec<String> {
     let dir = folder.display();
     let left = left(summary, &dir.to_string());
@@ -16,7 +16,9 @@ pub(super) fn lines(summary: &Summary, folder: &Path) -> Vec<String> {
         End::Limit => format!(
             "a limit of this run was reached; resume with `arose crawl -o {dir}` and a higher one"
         ),
-        End::Waiting => format!("what is left must wait; resume later with `arose crawl -o {dir}`"),
+        End::Waiting => {
+            format!("the remaining hosts must wait; resume later with `arose crawl -o {dir}`")
+        }
     };
     let bad = summary.bad_seeds.iter();
     let bad = bad.map(|seed| format!("bad seed `{}`: {}", seed.text, seed.reason));
@@ -28,7 +30,7 @@ pub(super) fn lines(summary: &Summary, folder: &Path) -> Vec<String> {
     std::iter::once(end).chain(rest).collect()
 }
 
-/// What was not fetched.
+/// The lines about URLs that were not fetched.
 fn left(summary: &Summary, dir: &str) -> Vec<String> {
     let counters = &summary.counters;
     let get = |counter| counters.get(counter);
@@ -37,7 +39,7 @@ fn left(summary: &Summary, dir: &str) -> Vec<String> {
         (
             summary.n_lost,
             "URLs lost for now",
-            format!("`arose crawl retry {dir}` asks again"),
+            format!("`arose crawl retry {dir}` fetches them"),
         ),
         (
             get(Counter::Lost),
@@ -46,8 +48,8 @@ fn left(summary: &Summary, dir: &str) -> Vec<String> {
         ),
         (
             refused,
-            "requests to private addresses, which are refused",
-            "`--allow-private` permits them".to_owned(),
+            "refused requests to private IP addresses",
+            "`--allow-private` allows them".to_owned(),
         ),
         (tls(counters), "failed secure connections", tls_remedy(dir)),
         (
@@ -65,22 +67,22 @@ fn left(summary: &Summary, dir: &str) -> Vec<String> {
         ),
         (
             get(Counter::DeferredHosts),
-            "hosts that ask for too long a delay",
+            "hosts that require too long a delay",
             "`polite.defer_above` in the settings accepts longer ones".to_owned(),
         ),
         (
             summary.n_full_hosts,
-            "hosts that have had all their pages",
+            "hosts that reached their maximum number of pages",
             "`budget.max_pages` in the settings allows more".to_owned(),
         ),
         (
             counters.refused(Refusal::TooManyHosts),
-            "URLs at further hosts of sites with too many",
+            "URLs on further hosts of sites with too many hosts",
             "`budget.max_hosts` in the settings allows more".to_owned(),
         ),
         (
             summary.n_aside,
-            "URLs put aside where pages gave nothing new",
+            "URLs put aside where earlier pages had nothing new",
             "`duplicates.stale_after` in the settings decides when".to_owned(),
         ),
         (

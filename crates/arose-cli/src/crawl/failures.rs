@@ -1,4 +1,4 @@
-//! `arose crawl failures`: the URLs whose last try failed, by reason.
+//! `arose crawl failures`: the URLs whose last request failed, by reason.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Counters in the text format of Prometheus, over a small HTTP server.
+//! Counters in the text format of Prometheus, served by a small HTTP server.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,14 +9,14 @@ use anyhow::Context;
 use arose_crawl::counters::Counter;
 use arose_crawl::{Control, Snapshot, Turns};
 
-/// Answers every request at `address` with the counters, one at a time.
+/// Responds to every request at `address` with the counters, one request at a time.
 pub(super) fn serve(address: SocketAddr, control: &Arc<Control>) -> anyhow::Result<()> {
     let listener = TcpListener::bind(address);
     let listener = listener.with_context(|| format!("cannot serve metrics at {address}"))?;
     let control = Arc::clone(control);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // Whoever asks badly gets no answer.
+            // Ignore clients that send a malformed request.
             let _ = answer(stream, &control.snapshot());
         }
     });
@@ -120,7 +120,7 @@ fn text(snapshot: &Snapshot) -> String {
     text
 }
 
-/// The upper bound of a class, as histograms have it.
+/// The upper bound of a histogram bucket, in the format of Prometheus.
 fn bound(bound: f64) -> String {
     match bound.is_finite() {
         true => bound.to_string(),
@@ -133,7 +133,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// How long turns of the loop took, as a histogram.
+/// The durations of turns of the event loop, as a histogram.
 fn push_turns(text: &mut String, turns: &Turns) {
     const NAME: &str = "arose_crawl_turn_seconds";
     text.push_str(&format!("# TYPE {NAME} histogram\n"));

@@ -1,5 +1,5 @@
-//! `arose crawl pages`, `plan` and `refresh`: what is known of pages, what visits would buy, and
-//! visits on demand.
+//! `arose crawl pages`, `plan` and `refresh`: known pages, the benefit of visits, and visits on
+//! demand.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::output::write_json;
 use crate::read::Outcome;
 
-/// Now, in seconds since 1970.
+/// The current time, in seconds since 1970.
 fn now() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     u32::try_from(since.unwrap_or_default().as_secs()).unwrap_or(u32::MAX)
@@ -78,7 +78,7 @@ fn as_json(page: &PageInfo) -> Value {
     })
 }
 
-/// Says what visits would buy.
+/// Prints how many pages a budget of visits would keep up to date.
 pub(super) fn plan(dir: &Path, per_second: f64, json: bool) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         per_second.is_finite() && per_second > 0.0,
@@ -113,7 +113,8 @@ pub(super) fn plan(dir: &Path, per_second: f64, json: bool) -> anyhow::Result<Ou
     Ok(Outcome::Found)
 }
 
-/// Has pages visited now. URLs that end in `*` stand for all pages fetched whose URLs begin so.
+/// Requests visits of pages now. A URL that ends in `*` stands for all fetched pages whose URLs
+/// have this prefix.
 pub(super) fn refresh(dir: &Path, urls: &[String], json: bool) -> anyhow::Result<Outcome> {
     let urls = expand(dir, urls)?;
     anyhow::ensure!(

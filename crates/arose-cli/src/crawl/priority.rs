@@ -1,4 +1,4 @@
-//! What is fetched first, and why.
+//! The order in which URLs are fetched, with reasons.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,12 +15,17 @@ pub(super) fn explain(dir: &Path, url: &str, json: bool) -> anyhow::Result<Outco
     let standing = arose_crawl::standing(dir, url)?;
     let mut out = io::stdout().lock();
     let written = match (&standing, json) {
-        (Some(standing), true) => write_json(&mut out, &url_json(standing)),
+        (Some(standing), true) => {
+            let mut value = url_json(standing);
+            let quality = standing.quality.as_ref();
+            value["quality"] = quality.map_or(Value::Null, quality_json);
+            write_json(&mut out, &value)
+        }
         (None, true) => write_json(&mut out, &Value::Null),
         (Some(standing), false) => write_reasons(&mut out, standing),
         (None, false) => writeln!(
             out,
-            "{url} does not wait: it was fetched, dropped or never met"
+            "{url} is not queued: it was fetched, dropped or never met"
         ),
     };
     written.context("cannot write the reasons")?;
@@ -45,12 +50,24 @@ fn write_reasons(out: &mut impl Write, standing: &Standing) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "share {} of {}: {} pages asked for, trust {}",
+        "share {} of {}: {} pages requested, trust {}",
         figure(site.share),
         site.name,
         site.n_pages,
         figure(site.trust)
     )?;
+    if let Some(quality) = &standing.quality {
+        let note = if quality.is_bad {
+            ", so it gets 1 request a day"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "quality: {} of {} pages of {} weigh less than 0.5{note}",
+            quality.n_low, quality.n_pages, site.name
+        )?;
+    }
     match standing.is_last {
         true => writeln!(out, "behind all others: only duplicates link to it"),
         false => Ok(()),
@@ -94,7 +111,11 @@ pub(super) fn write_lists(out: &mut impl Write, status: &Status) -> io::Result<(
             "low", "pages"
         )?;
         for site in &status.poor_sites {
-            let note = if site.is_bad { ", 1 request a day" } else { "" };
+            let note = if site.is_bad {
+                ", 1 request per day"
+            } else {
+                ""
+            };
             writeln!(
                 out,
                 "{:>9} {:>9}  {}{note}",
@@ -106,7 +127,7 @@ pub(super) fn write_lists(out: &mut impl Write, status: &Status) -> io::Result<(
     Ok(())
 }
 
-/// A number of any size.
+/// Formats a number of any magnitude.
 fn figure(value: f64) -> String {
     match value {
         0.0 | 0.01.. => format!("{value:.3}"),
@@ -122,6 +143,7 @@ pub(super) fn url_json(standing: &Standing) -> Value {
         "trust": standing.trust,
         "is_last": standing.is_last,
         "site": site_json(&standing.site),
+        "quality": standing.quality.as_ref().map(quality_json),
     })
 }
 

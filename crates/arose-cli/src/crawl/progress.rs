@@ -6,7 +6,7 @@ use arose_crawl::counters::Counter;
 use crate::output::say;
 use crate::progress::Step;
 
-/// Says how far a crawl is, and passes its messages on.
+/// Reports the progress of a crawl, and passes its messages on.
 pub(crate) fn step_of(control: &Control) -> impl FnMut() -> Step + Send {
     move || {
         for message in control.take_messages() {

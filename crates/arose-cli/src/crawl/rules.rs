@@ -1,4 +1,5 @@
-//! `arose crawl rules`: URL rules with their evidence; to export, import and switch them.
+//! `arose crawl rules`: lists URL rules with their evidence, and exports, imports and switches
+//! them.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,18 +23,18 @@ pub(super) struct Options {
     /// Write all rules to this file instead; `-` is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     export: Option<PathBuf>,
-    /// Take the rules of this file; `-` is standard input
+    /// Import the rules in this file; `-` is standard input
     #[arg(long, value_name = "FILE")]
     import: Option<PathBuf>,
     /// Switch a rule on, named as in the list, e.g. 'example.org/item/* parameter sid'; repeatable
     #[arg(long, value_name = "RULE")]
     on: Vec<String>,
-    /// Switch a rule off; what it defers is queued again; repeatable
+    /// Switch a rule off, and queue its deferred URLs; repeatable
     #[arg(long, value_name = "RULE")]
     off: Vec<String>,
 }
 
-/// Lists rules, or gives some to the crawl.
+/// Lists rules, or passes changed rules to the crawl.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let mut rules = arose_crawl::url_rules(&options.dir)?;
     let mut wanted = match &options.import {
@@ -77,7 +78,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     })
 }
 
-/// The rules of a file, all of whose lines must be rules.
+/// Reads the rules of a file. Every line must be a rule.
 fn import(path: &Path) -> anyhow::Result<Vec<UrlRule>> {
     let read = || match path.as_os_str() == "-" {
         true => io::read_to_string(io::stdin().lock()),
@@ -93,7 +94,7 @@ fn import(path: &Path) -> anyhow::Result<Vec<UrlRule>> {
     rules.collect()
 }
 
-/// A rule by its scope and text, in a state.
+/// Returns the rule with this scope and text, in another state.
 fn switched(rules: &[UrlRule], name: &str, state: State) -> anyhow::Result<UrlRule> {
     let Some((scope, text)) = name.split_once(' ') else {
         bail!("`{name}` is not a rule; expected e.g. 'example.org/item/* parameter sid'");

@@ -7,7 +7,7 @@ use anyhow::Context;
 use arose_crawl::Seeds;
 use arose_crawl::sitemap;
 
-/// Reads what the arguments name: URLs, files of URLs or sitemaps, standard input.
+/// Reads the seeds that the arguments give: URLs, files of URLs or sitemaps, standard input.
 pub(super) fn read(arguments: &[String]) -> anyhow::Result<Seeds> {
     let mut seeds = Seeds::default();
     for argument in arguments {
@@ -63,7 +63,7 @@ fn read_lines(mut input: impl BufRead, seeds: &mut Seeds) -> anyhow::Result<()> 
     }
 }
 
-/// A host without a scheme is one on the web.
+/// Adds a URL; a host without a scheme gets `http`.
 fn add(text: &str, seeds: &mut Seeds) {
     let url = match text.contains("://") {
         true => text.to_owned(),

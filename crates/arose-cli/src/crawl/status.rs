@@ -1,4 +1,4 @@
-//! `arose crawl status`: the state of a crawl, its counters, and what is next.
+//! `arose crawl status`: the state of a crawl, its counters, and the next URLs.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -73,7 +73,7 @@ pub(super) fn print(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// The URL rules that matter most, if there are some.
+/// The most important URL rules, if there are any.
 fn write_rules(out: &mut impl Write, status: &Status) -> io::Result<()> {
     if status.url_rules.is_empty() {
         return Ok(());

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use arose_crawl::Topic;
 use serde_json::{Value, json};
 
-/// Points of the harvest that are printed.
+/// Number of points of the harvest curve that are printed.
 const N_POINTS: usize = 10;
 
-/// As `arose crawl status --json` has it.
+/// The topic in the form of `arose crawl status --json`.
 pub(super) fn topic_json(topic: &Topic) -> Value {
     json!({
         "pages": topic.n_pages,
@@ -41,7 +41,7 @@ fn rate(topic: &Topic) -> f64 {
     (rate * 1e4).round() / 1e4
 }
 
-/// The harvest, words that speak for pages and against them, and pages that disappoint.
+/// Writes the harvest, the words that speak for and against pages, and the pages that disappoint.
 pub(super) fn write(out: &mut impl Write, topic: &Topic) -> io::Result<()> {
     writeln!(
         out,

@@ -1,4 +1,4 @@
-//! `arose crawl watch`: what changed on a page, from the archive.
+//! `arose crawl watch`: shows the changes of a page, from the archive.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::output::write_json;
 use crate::read::Outcome;
 
-/// Prints all visits of a page, and what each version has that the one before had not.
+/// Prints all visits of a page, and the text that each version adds and removes.
 pub(super) fn run(dir: &Path, url: &str, json: bool) -> anyhow::Result<Outcome> {
     let versions = arose_crawl::versions(dir, url)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -34,7 +34,7 @@ pub(super) fn run(dir: &Path, url: &str, json: bool) -> anyhow::Result<Outcome> 
     })
 }
 
-/// Lines that went and came.
+/// Removed and added lines.
 type Difference = (Vec<String>, Vec<String>);
 
 fn write(
@@ -71,7 +71,7 @@ fn write_row(
     write_json(out, &row)
 }
 
-/// Sentences and lines that only one of two texts has, each as often as that.
+/// Sentences and lines that occur in only one of two texts, or more often in it.
 fn difference(old: &str, new: &str) -> Difference {
     let parts = |text: &str| -> Vec<String> {
         let lines = text.lines().flat_map(|line| line.split_inclusive(". "));

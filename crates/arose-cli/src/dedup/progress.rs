@@ -4,7 +4,7 @@ use arose_dedup::Progress;
 
 use crate::progress::Step;
 
-/// Says where a run is.
+/// Reports the stage and progress of a run.
 pub(crate) fn step_of(progress: &Progress) -> impl FnMut() -> Step + Send {
     move || {
         let now = progress.look();

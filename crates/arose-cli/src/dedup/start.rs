@@ -1,4 +1,4 @@
-//! Starting a run of `arose dedup` or `arose passages`: what is there already, and Ctrl-C.
+//! The start of `arose dedup` or `arose passages`: checks for an existing run and handles Ctrl-C.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use arose_dedup::{Progress, Start};
 use crate::output::remark;
 use crate::signals::{self, Actions};
 
-/// What is in an output directory before a run.
+/// The state of an output directory before a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Before {
     Nothing,
@@ -16,7 +16,7 @@ pub(crate) enum Before {
     Complete,
 }
 
-/// Looks at the output directory, and says so if a run in it is resumed.
+/// Checks the output directory, and prints a message if a run in it is resumed.
 pub(crate) fn look_at(out: &Path, start: Start) -> Before {
     let is_there = start == Start::Resume && out.join(".arose/settings.json").is_file();
     match (is_there, out.join("summary.json").is_file()) {
@@ -33,7 +33,7 @@ pub(crate) fn look_at(out: &Path, start: Start) -> Before {
 }
 
 impl Before {
-    /// Says after a run that it had nothing to do.
+    /// Prints a message after a run that had nothing to do.
     pub(crate) fn tell(self, out: &Path) {
         if self == Self::Complete {
             remark(format_args!(
@@ -44,7 +44,7 @@ impl Before {
     }
 }
 
-/// Progress of a run that stops at Ctrl-C.
+/// Progress of a run that stops on Ctrl-C.
 pub(crate) fn interruptible(progress: Progress) -> Arc<Progress> {
     let progress = Arc::new(progress);
     let stopped = Arc::clone(&progress);

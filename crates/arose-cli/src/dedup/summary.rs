@@ -1,4 +1,4 @@
-//! What `arose dedup` and `arose passages` say of a finished run.
+//! The summary of a finished run of `arose dedup` or `arose passages`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::losses;
 use crate::output::{percent, printable, remark, row, say};
 use crate::read::Outcome;
 
-/// Incomplete files that the summary on standard output names, at most.
+/// Maximum number of incomplete files that the summary on standard output names.
 const MAX_FILES: usize = 20;
 
 /// The outcome of a run. Names the files that could not be read completely, on standard error.
@@ -42,7 +42,7 @@ fn incomplete_files(summary: &Value) -> Vec<String> {
     files.map(|file| file.to_string()).collect()
 }
 
-/// Writes the warnings of a run, except those about incomplete files, which are named before.
+/// Writes the warnings of a run, except those about incomplete files, which are listed before.
 fn tell_warnings(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     let named = incomplete_files(summary);
     let warnings = summary["warnings"].as_array().into_iter().flatten();
@@ -54,13 +54,13 @@ fn tell_warnings(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     Ok(())
 }
 
-/// How many files could not be read completely.
+/// The number of files that could not be read completely.
 fn incomplete(summary: &Value) -> u64 {
     let n_files = summary["counts"]["incomplete_files"].as_u64();
     n_files.unwrap_or(0)
 }
 
-/// Writes the counts of a run, and where its results are.
+/// Writes the counts of a run and the paths of its results.
 pub(super) fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::Result<()> {
     let counts = &summary["counts"];
     let count = |name: &str| counts[name].as_u64().unwrap_or(0);
@@ -82,8 +82,8 @@ pub(super) fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::
     }
     tell_index(out, summary)?;
     if let n @ 1.. = count("not_judged") {
-        let note = format!("{}  kept; too short to be judged", share(n));
-        row(out, "not judged", n, &note)?;
+        let note = format!("{}  kept; too short to compare", share(n));
+        row(out, "not compared", n, &note)?;
     }
     if let n @ 1.. = count("empty") {
         let decision = match count("dropped_empty") {
@@ -93,6 +93,10 @@ pub(super) fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::
         row(out, "empty", n, &format!("{}  {decision}", share(n)))?;
     }
     tell_quality(out, summary)?;
+    if let n @ 1.. = count("dropped_superseded") {
+        let note = format!("{}  fetched again later", percent(n, count("read")));
+        row(out, "superseded", n, &note)?;
+    }
     tell_skipped(out, summary)?;
     let clusters = count("clusters");
     let largest = count("largest_cluster");
@@ -122,7 +126,7 @@ pub(super) fn tell(out: &mut impl Write, summary: &Value, folder: &Path) -> io::
     writeln!(out, "report: {}", folder.join("report.html").display())
 }
 
-/// Says what an index had already.
+/// Writes the number of documents already in the index.
 fn tell_index(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     let Some(held) = summary["index"]["documents"].as_u64() else {
         return Ok(());
@@ -143,7 +147,8 @@ fn tell_index(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     Ok(())
 }
 
-/// Says what was dropped by a filter, and what filters would drop.
+/// Writes the number of documents that a filter dropped, and the number that each family of rules
+/// would drop.
 fn tell_quality(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     let quality = &summary["quality"];
     let Some(any) = quality["fails_any"].as_u64() else {
@@ -168,7 +173,7 @@ fn tell_quality(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     row(out, "  fail any", any, &share(any))
 }
 
-/// Says what was skipped, left aside or not read, and the warnings.
+/// Writes the skipped records, the lost input and the warnings.
 pub(crate) fn tell_skipped(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     let skipped = &summary["counts"]["skipped"];
     row(out, "skipped", skipped["total"].as_u64().unwrap_or(0), "")?;
@@ -181,7 +186,7 @@ pub(crate) fn tell_skipped(out: &mut impl Write, summary: &Value) -> io::Result<
     tell_warnings(out, summary)
 }
 
-/// Says what was left aside and what could not be read.
+/// Writes the input that was left aside or could not be read.
 fn tell_losses(out: &mut impl Write, summary: &Value) -> io::Result<()> {
     if let Some(n @ 1..) = summary["counts"]["null_text"].as_u64() {
         let records = counted(n, "record", "records");

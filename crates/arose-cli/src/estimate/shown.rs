@@ -12,7 +12,7 @@ use crate::output::{printable, write_json};
 use crate::progress::Step;
 use crate::read::Outcome;
 
-/// Says how far a study is.
+/// Reports the progress of a study.
 pub(crate) fn step_of(progress: &Progress) -> impl FnMut() -> Step + Send {
     move || {
         let get = |n: &AtomicU64| n.load(Ordering::Relaxed);

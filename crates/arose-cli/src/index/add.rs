@@ -250,7 +250,7 @@ impl Progress {
     }
 }
 
-/// All counts but that of added documents, without zeros.
+/// All counts except the number of added documents, without zeros.
 fn in_words(counts: [u64; 5]) -> String {
     let names = [
         "replaced",

@@ -14,10 +14,10 @@ use super::{Level, Options};
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
-/// The longest text that is read, in bytes.
+/// Maximum size of the text that is read, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Characters shown of a passage.
+/// Maximum number of characters shown of a passage.
 const MAX_SHOWN: usize = 160;
 
 pub(super) fn run(options: &Options, file: &Path) -> anyhow::Result<Outcome> {
@@ -70,14 +70,14 @@ fn read(file: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A document with the number of others of its cluster that share passages with the text.
+/// A document, and the number of other documents of its cluster that share passages with the text.
 struct Listed<'a> {
     found: &'a Quotation,
     rank: usize,
     n_others: usize,
 }
 
-/// The documents as results: one of each cluster, the kept one if it is there, or each.
+/// The documents to show as results: one per cluster, preferably the kept one, or all of them.
 fn results<'a>(found: &'a Quotations, options: &Options) -> Vec<Listed<'a>> {
     let mut listed: Vec<Listed<'_>> = Vec::new();
     let mut places = std::collections::HashMap::new();

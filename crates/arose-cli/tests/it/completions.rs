@@ -18,7 +18,7 @@ fn issue_32_scripts_know_commands_and_options() {
         }
     }
     let bash = arose().args(["completions", "bash"]).output().unwrap();
-    // A shell that can be asked takes the script.
+    // bash accepts the script.
     let mut command = Command::new("bash");
     command.arg("-n").stdin(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -58,7 +58,7 @@ fn issue_32_every_command_has_a_man_page() {
         search.contains("quote") && search.contains("Examples"),
         "{search}"
     );
-    // A directory that cannot be made is an error with its name.
+    // A directory that cannot be created is an error with its name.
     fs::write(folder.path().join("file"), "").unwrap();
     let output = arose()
         .arg("man")

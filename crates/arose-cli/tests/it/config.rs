@@ -1,10 +1,10 @@
-//! Configuration files, as a user meets them.
+//! Tests of configuration files, through the command line.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs the command in a directory, with a configuration directory of its own.
+/// Runs the command in a directory, with a separate configuration directory.
 fn arose(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arose"));
     command.args(arguments).current_dir(folder);

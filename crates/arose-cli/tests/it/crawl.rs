@@ -1,4 +1,4 @@
-//! A crawl as the page of `arose serve` shows it, while it runs and afterwards.
+//! Tests of the crawl page of `arose serve`, during a crawl and afterwards.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ fn arose() -> Command {
     command
 }
 
-/// Crawls into `folder`, a tenth of a second between two requests to a host.
+/// Crawls into `folder`, with 0.1 seconds between two requests to a host.
 fn crawl(server: &Server, folder: &Path) -> Child {
     let seed = server.web.url(PageId { host: 0, page: 0 });
     let mut command = arose();
@@ -39,7 +39,7 @@ fn crawl(server: &Server, folder: &Path) -> Child {
         .unwrap()
 }
 
-/// Serves `folder`; where.
+/// Serves `folder`; returns the URL.
 fn serve(folder: &Path) -> (Child, String) {
     let mut command = arose();
     command
@@ -59,8 +59,8 @@ fn serve(folder: &Path) -> (Child, String) {
     (child, address.unwrap())
 }
 
-/// Opens the crawl in a real browser, where there is one, and comes back when it has changed there;
-/// see `tests/watch.mjs`.
+/// Opens the crawl in a real browser, if there is one, and returns when the page has changed; see
+/// `tests/watch.mjs`.
 fn watch(address: &str) -> Option<Child> {
     let Ok(module) = std::env::var("AROSE_PLAYWRIGHT") else {
         eprintln!("SKIPPED: no browser; `.ci/run` installs one and sets AROSE_PLAYWRIGHT");
@@ -78,7 +78,7 @@ fn watch(address: &str) -> Option<Child> {
     Some(browser)
 }
 
-/// The last sample that the page's JSON has.
+/// The last sample in the JSON of the page.
 fn last_sample(address: &str) -> Value {
     let mut stream = TcpStream::connect(address).unwrap();
     let request =
@@ -96,7 +96,7 @@ fn last_sample(address: &str) -> Value {
 #[test]
 fn the_page_shows_a_crawl_while_it_runs_and_when_it_is_done() {
     let config = Config {
-        // More than it gets to: it is stopped as soon as it was watched.
+        // More pages than it can fetch: it is stopped as soon as the browser has seen it.
         pages: PageCount::Fixed(400),
         median_bytes: 1000,
         ..Config::plain(8)
@@ -148,7 +148,7 @@ fn the_page_shows_a_crawl_while_it_runs_and_when_it_is_done() {
     server.stop().unwrap();
 }
 
-/// Runs `arose crawl` with these arguments: exit code, standard output, standard error.
+/// Runs `arose crawl` with these arguments. Returns exit code, standard output and standard error.
 fn typed(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = arose().arg("crawl").args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -159,7 +159,7 @@ fn typed(arguments: &[&str]) -> (Option<i32>, String, String) {
     )
 }
 
-/// Pages that a server sent, each with how often.
+/// The pages that a server sent, each with its number of requests.
 fn sent(server: &Server) -> BTreeMap<String, u32> {
     let mut pages = BTreeMap::new();
     for record in &server.log().records {
@@ -171,8 +171,8 @@ fn sent(server: &Server) -> BTreeMap<String, u32> {
     pages
 }
 
-/// A flipped byte in the journal: every command names it and the remedy, `repair` rebuilds and says
-/// what it did, and the crawl ends with each page fetched once.
+/// A flipped byte in the journal: every command names it and the remedy, `repair` rebuilds the
+/// crawl and reports what it did, and the crawl ends with each page fetched once.
 #[test]
 fn a_damaged_crawl_is_repaired_by_command() {
     let config = Config {
@@ -244,8 +244,8 @@ fn a_damaged_crawl_is_repaired_by_command() {
     server.stop().unwrap();
 }
 
-/// A host that cannot be reached for a while: its URLs are lost for now, and `retry` fetches them
-/// and nothing else once it can.
+/// A host that cannot be reached for a while: its URLs are marked as failed, and `retry` fetches
+/// only them once the host is reachable.
 #[test]
 fn a_retry_fetches_what_was_lost() {
     let config = Config {
@@ -284,15 +284,15 @@ fn a_retry_fetches_what_was_lost() {
     );
     let sent = sent(&server);
     assert_eq!(sent.values().collect::<Vec<_>>(), [&1, &1], "{sent:?}");
-    // Nothing is lost any more, so there is nothing to do.
+    // No failed URLs are left, so there is nothing to do.
     let n_requests = server.n_requests();
     assert_eq!(typed(&["retry", &dir]).0, Some(0));
     assert_eq!(server.n_requests(), n_requests);
     server.stop().unwrap();
 }
 
-/// A host that refuses connections: the end says that its URL is lost for now, `status` counts it,
-/// and a retry asks for it again and for nothing else.
+/// A host that refuses connections: the closing message says that its URL failed, `status` counts
+/// it, and a retry requests only it again.
 #[test]
 fn lost_urls_are_counted_and_asked_for_again() {
     let config = Config {
@@ -318,7 +318,7 @@ fn lost_urls_are_counted_and_asked_for_again() {
     arguments.extend(["--settings", &settings, "-o", &dir]);
     arguments.extend(seeds.iter().map(String::as_str));
     let text = run(&arguments);
-    let lost = format!("URLs lost for now: 1; `arose crawl retry {dir}` asks again");
+    let lost = format!("URLs lost for now: 1; `arose crawl retry {dir}` fetches them");
     assert!(
         text.contains(&lost) && !text.contains("everything"),
         "{text}"

@@ -1,4 +1,4 @@
-//! `arose dedup` with inputs and options that must not be taken silently.
+//! Tests of `arose dedup` with inputs and options that must not be accepted silently.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ fn arose(folder: &Path, arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that refuses may end before it reads.
+    // A command that rejects its arguments may end before it reads.
     let written = child.stdin.take().unwrap().write_all(input.as_bytes());
     if let Err(error) = written {
         assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);

@@ -1,4 +1,4 @@
-//! `arose estimate` as people run it: directories, `arose serve`, logs, replays, studies, budgets.
+//! Tests of `arose estimate`: directories, `arose serve`, logs, replays, studies, budgets.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,7 +27,7 @@ fn done(output: Output) -> Vec<u8> {
     output.stdout
 }
 
-/// Pages of words, frequent and rare, the same for the same number.
+/// A page of frequent and rare words; the same number gives the same page.
 fn page(number: u64) -> Value {
     let mut state = number * 7919 + 1;
     let mut words = Vec::new();
@@ -69,7 +69,7 @@ impl Served {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut lines = lines.map_while(Result::ok);
         let line = lines.find(|line| line.contains("open http")).unwrap();
-        // Whatever it says later must not fill the pipe.
+        // Later messages must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let url = line.split("open ").nth(1).unwrap().trim_end_matches('/');
         Self {
@@ -92,7 +92,7 @@ fn figure<'a>(findings: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {name} in {findings}"))
 }
 
-/// A directory and a server of ours, logged, truncated, resumed and replayed.
+/// A directory and a server of arose: logged, truncated, resumed and replayed.
 #[test]
 fn overlap_with_a_served_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ fn overlap_with_a_served_folder() {
         // Three standard errors of 60 pages each.
         assert!((value / truth - 1.0).abs() < 0.35, "{name}: {value}");
     }
-    // The same by URL, of the directory and of the server.
+    // The same by URL, for the directory and the server.
     let by_url = done(arose(folder, &with(&["--check", "url"])));
     let by_url: Value = serde_json::from_slice(&by_url).unwrap();
     for name in ["a in b", "b in a", "b / a"] {
@@ -178,7 +178,7 @@ fn a_study_and_its_replay() {
     ] {
         assert!(methods.contains(&method), "{methods:?}");
     }
-    // Of the pages 0 to 99 the engine a holds all, and b those from 50 on.
+    // Of the pages 0 to 99, search engine a has all, and b those from 50 on.
     let mut all = found["findings"].as_array().unwrap().iter();
     let coverage = all.find(|findings| findings["method"] == "coverage");
     let coverage = coverage.unwrap();
@@ -191,7 +191,7 @@ fn a_study_and_its_replay() {
     assert_eq!(read("estimates.json"), estimates);
     assert_eq!(read("report.html"), report);
     check_page(&Served::start(folder, "b"), &found);
-    // Nobody reads what is said on standard error: that is not a panic.
+    // A closed standard error must not cause a panic.
     let mut child = Command::new(env!("CARGO_BIN_EXE_arose"))
         .args([&run[..], &["--offline"]].concat())
         .current_dir(folder)
@@ -205,7 +205,7 @@ fn a_study_and_its_replay() {
     assert!(output.stdout.starts_with(b"lower-bound: "));
 }
 
-/// `arose serve` shows all that a study found: figures with their notes, warnings, and biases.
+/// `arose serve` shows all results of a study: estimates with their notes, warnings, and biases.
 #[track_caller]
 fn check_page(served: &Served, found: &Value) {
     let host = served.url.trim_start_matches("http://");
@@ -238,7 +238,7 @@ fn check_page(served: &Served, found: &Value) {
     }
 }
 
-/// Whatever cannot be estimated is said in one line, with the remedy.
+/// If there is no estimate, the reason is one line, with the remedy.
 #[test]
 fn clear_errors() {
     let folder = tempfile::tempdir().unwrap();
@@ -253,7 +253,7 @@ fn clear_errors() {
     for (arguments, part) in [
         (&["overlap", "a", "b", "-n", "20"][..], "0 is a, 1 is b"),
         (&["overlap", "a"], "at least two search engines"),
-        (&["overlap", "a", "page.toml"], "name a contact"),
+        (&["overlap", "a", "page.toml"], "no contact"),
         (
             &[
                 "overlap",
@@ -297,7 +297,7 @@ fn clear_errors() {
         (&["overlap", "--replay", "broken.jsonl"], "line 1"),
         (&["walk", "foreign.tsv", "--form", "gaps"], "line 1"),
         (&["walk", "http://h.test/"], "--live"),
-        (&["walk", "http://h.test/", "--live"], "name a contact"),
+        (&["walk", "http://h.test/", "--live"], "no contact"),
         (&["walk", "x", "--live", "--allow-private"], "cannot start"),
         (
             &[
@@ -318,7 +318,7 @@ fn clear_errors() {
     }
 }
 
-/// The figure of a live walk beside the share of pages that can be reached.
+/// The estimate of a live walk next to the share of reachable pages.
 #[track_caller]
 fn check_share(findings: &Value, part: &str, server: &Server, seed: &str) {
     let visit = Visit {
@@ -334,15 +334,15 @@ fn check_share(findings: &Value, part: &str, server: &Server, seed: &str) {
     let name = format!("share of pages with {part} in the URL");
     let figure = figure(findings, &name);
     let value = figure["value"].as_f64().unwrap();
-    // Most pages are visited dozens of times, so the share is off by little.
+    // Most pages are visited dozens of times, so the error of the share is small.
     assert!(
         truth > 0.1 && (value - truth).abs() < 0.03,
         "{truth}, {figure}"
     );
 }
 
-/// Walks on a web of 240 pages: polite by its server's log, right by its truth, truncated, resumed
-/// and replayed.
+/// Walks on a web of 240 pages: polite according to the log of the server, correct according to the
+/// ground truth, truncated, resumed and replayed.
 #[test]
 fn a_live_walk() {
     let server = Server::start(Config {
@@ -417,7 +417,7 @@ fn a_live_walk() {
     check_coverage(folder);
 }
 
-/// An index of the drawn pages holds all of them, one of other pages none.
+/// An index of the sampled pages contains all of them, an index of other pages none.
 #[track_caller]
 fn check_coverage(folder: &Path) {
     let lines = fs::read_to_string(folder.join("drawn.jsonl")).unwrap();

@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// Runs `arose sketch --json` on a file with these bytes; returns its tokens and what it said on
+/// Runs `arose sketch --json` on a file with these bytes. Returns its tokens and its messages on
 /// standard error.
 fn sketch(bytes: &[u8]) -> (u64, String) {
     let folder = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ fn one_long_line() {
     assert_eq!(sketch(line.as_bytes()), (3_000_000, String::new()));
 }
 
-/// A sparse file of 2 GiB is refused before it is in memory.
+/// A sparse file of 2 GiB is rejected before it is read into memory.
 #[test]
 fn larger_than_the_limit() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn larger_than_the_limit() {
     assert!(text(&output.stderr).starts_with(message), "{output:?}");
 }
 
-/// What is named and not there is a mistake in the command, not in the input.
+/// A path that does not exist is an error in the command, not in the input.
 #[test]
 fn missing_files_stop_before_anything_is_done() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn settings_that_the_policy_ignores_are_refused() {
     }
 }
 
-/// The longest shingle there can be: every text is below it.
+/// The maximum shingle length: every text is shorter.
 #[test]
 fn longest_shingle() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ fn longest_shingle() {
     );
 }
 
-/// The first tokens are shown wherever they stand, and long ones are cut.
+/// The first tokens are shown wherever they are in the text, and long ones are truncated.
 #[test]
 fn tokens_after_many_blanks() {
     let folder = tempfile::tempdir().unwrap();

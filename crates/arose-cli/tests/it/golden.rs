@@ -1,8 +1,8 @@
-//! Runs with known output.
+//! Tests of sessions with known output.
 //!
 //! Each file in `tests/golden` is a console session, and so are the README and some pages of
-//! `docs/`. To write what the program says now, to be read before it is committed:
-//! `TRYCMD=overwrite cargo test -p arose-cli golden`.
+//! `docs/`. To write the current output, and review it before committing: `TRYCMD=overwrite cargo
+//! test -p arose-cli golden`.
 
 #[test]
 fn sessions() {

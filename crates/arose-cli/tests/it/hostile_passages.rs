@@ -1,4 +1,4 @@
-//! `arose passages` on texts made to be dear: CPU time per token beside that of ordinary pages.
+//! Cost of `arose passages` on hostile texts: CPU time per token compared with ordinary pages.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -7,15 +7,15 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// About so many tokens in each corpus.
+/// Approximate number of tokens in each corpus.
 const N_TOKENS: usize = 1_000_000;
 
-/// A number that looks random.
+/// A pseudorandom number.
 fn scattered(n: usize) -> usize {
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40
 }
 
-/// Pages of 500 words of which half are copied from pages before, as in documentation.
+/// Pages of 500 words, half of which are copied from earlier pages, as in documentation.
 fn ordinary(page: usize) -> String {
     let words = |page: usize, range: std::ops::Range<usize>| {
         range.map(move |i| format!("w{} ", scattered(page * 1000 + i) % 50_000))
@@ -26,7 +26,7 @@ fn ordinary(page: usize) -> String {
     own.chain(words(source, start..start + 250)).collect()
 }
 
-/// Two letters as words.
+/// Bits as words of one letter.
 fn binary(bits: impl Iterator<Item = bool>) -> String {
     bits.map(|bit| if bit { "a " } else { "b " }).collect()
 }
@@ -73,7 +73,7 @@ fn cost(folder: &Path, shape: &str) -> (f64, u64) {
     corpus(shape, &input);
     let mut best = f64::INFINITY;
     let mut memory = 0;
-    // The least of three, since other work on the machine only adds.
+    // The minimum of three, since other processes only add time.
     for _ in 0..3 {
         let output = Command::new(env!("CARGO_BIN_EXE_arose"))
             .arg("passages")
@@ -104,11 +104,11 @@ fn cost(folder: &Path, shape: &str) -> (f64, u64) {
     (best, memory)
 }
 
-/// Shapes, and how many times as dear per token as ordinary pages each may be. None should be
-/// dearer at all. Measured once in a debug build: one token 10.8, one line about 2.3, Fibonacci
-/// 2.0, Thue-Morse 1.5, one passage 1.2, the other two at most 1. Bounds are about twice that, for
-/// noise. Where texts repeat at every token, occurrences overlap, and each is compared with the
-/// first.
+/// Shapes, and how many times as expensive per token as ordinary pages each may be. None should be
+/// more expensive at all. Measured once in a debug build: one token 10.8, one line about 2.3,
+/// Fibonacci 2.0, Thue-Morse 1.5, one passage 1.2, the other two at most 1. The bounds are about
+/// twice that, because of noise. If texts repeat at every token, occurrences overlap, and each is
+/// compared with the first.
 const SHAPES: [(&str, f64); 7] = [
     ("one token", 20.0),
     ("one line", 4.0),

@@ -1,4 +1,5 @@
-//! An index that is asked, damaged, foreign, newer or not there. `golden/index.md` has a session.
+//! Tests of an index that is queried, damaged, foreign, newer or missing. `golden/index.md` has a
+//! session.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +19,7 @@ fn arose(folder: &Path, arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that refuses may end before it reads.
+    // A command that rejects its arguments may end before it reads.
     let written = child.stdin.take().unwrap().write_all(input.as_bytes());
     if let Err(error) = written {
         assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
@@ -35,7 +36,7 @@ fn check(folder: &Path, arguments: &[&str], input: &str, expected: (i32, &str, &
     assert_eq!((code, &*out, &*err), expected, "{arguments:?}");
 }
 
-/// Two texts and a copy of the first with other whitespace, as JSON Lines.
+/// Two texts and a copy of the first with different whitespace, as JSON Lines.
 fn corpus(folder: &Path) {
     let other = RAVEN.replace("tapping", "knocking at the garden gate");
     let mut lines = String::new();
@@ -83,7 +84,7 @@ fn matches_as_json() {
     );
 }
 
-/// An index of the corpus, compacted so that every kind of file is there.
+/// An index of the corpus, compacted so that every kind of file exists.
 fn filled() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     corpus(folder.path());
@@ -122,7 +123,7 @@ fn nothing_to_add() {
     check(folder.path(), &twice, "", (2, "", refused));
 }
 
-/// A bit flipped anywhere in any file is found by `verify`, which names the file.
+/// `verify` finds a flipped bit anywhere in any file, and names the file.
 #[test]
 fn a_flipped_bit_is_named() {
     let folder = filled();
@@ -183,7 +184,7 @@ fn a_newer_format_is_refused_by_name() {
 #[test]
 fn what_is_no_index_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let missing = "arose: no index in `nowhere`; `arose index create` makes one\n";
+    let missing = "arose: no index in `nowhere`; create one with `arose index create`\n";
     check(
         folder.path(),
         &["index", "query", "nowhere"],

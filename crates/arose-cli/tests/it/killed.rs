@@ -1,4 +1,5 @@
-//! `arose dedup` is killed at random moments, or finds no room to write, and is started again.
+//! Tests in which `arose dedup` is killed at random moments, or has no space to write, and is
+//! restarted.
 
 use std::fs;
 use std::io::Write as _;
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Moments at which runs are killed.
+/// Number of moments at which runs are killed.
 const N_KILLS: u32 = 24;
 
 fn dedup(input: &Path, out: &Path) -> Command {
@@ -25,7 +26,7 @@ fn result(out: &Path) -> Vec<Vec<u8>> {
     names.map(|name| fs::read(out.join(name)).unwrap()).into()
 }
 
-/// A corpus of families of three that differ in one word.
+/// A corpus of clusters of three documents that differ in one word.
 fn write_input(path: &Path) {
     let mut lines = String::new();
     for i in 0_u32..3_000 {
@@ -38,8 +39,8 @@ fn write_input(path: &Path) {
     fs::write(path, lines).unwrap();
 }
 
-/// A full disk, played by a limit on the size of files: the error names the file, and with room
-/// again the run continues to the same bytes.
+/// A full disk, simulated by a limit on file sizes. The error names the file, and with enough space
+/// the run resumes and gives the same bytes.
 #[test]
 fn a_full_disk_is_an_error_and_no_wrong_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,8 +89,8 @@ fn an_output_that_cannot_be_made_is_named() {
     );
 }
 
-/// A run killed at any moment and started again, once or many times, gives the bytes of an
-/// undisturbed one; what is in the directory before that is whole or not there.
+/// A run that is killed at any moment and restarted, once or many times, gives the bytes of an
+/// undisturbed run. Until then, every file in the directory is complete or missing.
 #[test]
 fn a_killed_run_resumes_to_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +99,7 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     check_kills(N_KILLS, folder.path(), |out| dedup(&input, out));
 }
 
-/// Kills a command so many times; what it leaves in the end is what it leaves undisturbed.
+/// Kills a command `n` times. Its final output must be that of an undisturbed run.
 fn check_kills(n: u32, folder: &Path, command: impl Fn(&Path) -> Command) {
     let calm = folder.join("calm");
     let begin = Instant::now();
@@ -114,10 +115,10 @@ fn check_kills(n: u32, folder: &Path, command: impl Fn(&Path) -> Command) {
         let moment = length.mul_f64(f64::from(attempt * 7 % n) / f64::from(n));
         match is_killed_after(moment, &mut command(&out)) {
             true => n_kills += 1,
-            // The undisturbed run had the machine less for itself than this one.
+            // The undisturbed run had less of the machine to itself than this one.
             false => length = length.mul_f64(0.9),
         }
-        // Every third time the run may end, after one, two or three kills.
+        // Every third run may complete, after one, two or three kills.
         if attempt % 3 == 2 {
             let end = command(&out).stderr(Stdio::piped()).output().unwrap();
             let said = String::from_utf8_lossy(&end.stderr);
@@ -127,7 +128,7 @@ fn check_kills(n: u32, folder: &Path, command: impl Fn(&Path) -> Command) {
         }
     }
     assert_eq!(n_kills, n, "runs end before they can be killed");
-    // The last attempts may have left a run.
+    // The last attempts may have completed a run.
     for folder in [&calm, &out] {
         let _ = fs::remove_dir_all(folder);
     }
@@ -181,7 +182,7 @@ fn write_mixed_inputs(folder: &Path) {
     }
 }
 
-/// All files of a result by name, except for times.
+/// All files of a result by name, without times.
 fn all_results(out: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![out.to_owned()];
@@ -206,15 +207,15 @@ fn all_results(out: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Records that the last checkpoint of a run has.
+/// Number of records in the last checkpoint of a run.
 fn n_checkpointed(out: &Path) -> u64 {
     let bytes = fs::read(out.join(".arose/read.part/checkpoint.json")).unwrap_or_default();
     let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     value["n_rows"].as_u64().unwrap_or(0)
 }
 
-/// Killed again and again while it reads, a run continues from its last checkpoint each time and
-/// gives the bytes of an undisturbed one, whatever the number of threads.
+/// A run that is killed repeatedly while it reads resumes from its last checkpoint each time. It
+/// gives the bytes of an undisturbed run, for any number of threads.
 #[test]
 fn issue_20_reading_goes_on_after_kills() {
     let folder = tempfile::tempdir().unwrap();
@@ -235,7 +236,7 @@ fn issue_20_reading_goes_on_after_kills() {
         command.args(["--threads", threads, "--checkpoint-millis", "1"]);
         let mut n_kills = 0;
         let mut n_before = 0;
-        // Each run is killed as soon as it has come further than the one before.
+        // Each run is killed as soon as it has progressed further than the previous one.
         loop {
             let mut run = command.spawn().unwrap();
             let mut n_after = n_before;
@@ -262,8 +263,8 @@ fn issue_20_reading_goes_on_after_kills() {
     }
 }
 
-/// A run that adds to an index is killed at any moment and started again: every document kept is in
-/// the index once, and nothing is dropped because the run itself had added it.
+/// A run that adds to an index is killed at any moment and restarted. Every kept document is in the
+/// index once, and no document is dropped because the run itself had added it.
 #[test]
 fn a_killed_run_adds_to_the_index_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -314,7 +315,7 @@ fn index(folder: &Path, arguments: &[&str]) -> std::process::Output {
     command.output().unwrap()
 }
 
-/// Starts a run and kills it after a time; false if it had ended by itself.
+/// Starts a run and kills it after a time; false if it had already ended.
 fn is_killed_after(moment: Duration, command: &mut Command) -> bool {
     let mut run = command.spawn().unwrap();
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! Exit codes and messages where part of the input cannot be read.
+//! Tests of exit codes and messages if part of the input cannot be read.
 
 use std::fs;
 use std::io::Write;
@@ -37,7 +37,7 @@ impl Bench {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A command that reads no input may be gone by now.
+        // A command that reads no input may have ended by now.
         let _ = child.stdin.take().unwrap().write_all(input);
         Ran(child.wait_with_output().unwrap())
     }
@@ -79,7 +79,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A compressed file of lines, half of it.
+/// The first half of a compressed file of lines.
 fn truncated() -> Vec<u8> {
     let mut state = 1_u64;
     let mut line = || {
@@ -102,7 +102,7 @@ fn issue_19_read_ends_with_3_if_a_file_is_incomplete() {
     let ran = bench.run(&["read", "a.jsonl", "b.jsonl.gz", "c.txt"]);
     ran.code(3).prints("\"one\"").prints("\"two\"").says(LAST);
     ran.says("arose: b.jsonl.gz:0: truncated: the input ends in a member\n");
-    // The same from standard input, and where nothing could be read at all.
+    // The same from standard input, and with no readable input at all.
     bench
         .run_with(&["read", "-"], &truncated())
         .code(3)
@@ -115,7 +115,7 @@ fn issue_19_read_ends_with_3_if_a_file_is_incomplete() {
     bench.run(&["read", "e.jsonl"]).code(3).says(LAST);
 }
 
-/// Each command names the files it cannot read, and does the rest.
+/// Each command names the files it cannot read, and processes the rest.
 #[track_caller]
 fn check_unreadable(run: impl Fn(&[&str]) -> Ran, cause: &str) {
     let named = format!("in/b.jsonl:0: unreadable: {cause}");
@@ -130,7 +130,7 @@ fn check_unreadable(run: impl Fn(&[&str]) -> Ran, cause: &str) {
     run(&["read", "--strict", "in"]).code(2).says(&named);
 }
 
-/// A file that opens and fails when it is read, for any user.
+/// A file that can be opened, but fails when it is read, for any user.
 #[cfg(target_os = "linux")]
 #[test]
 fn issue_19_files_that_fail_when_read() {
@@ -141,7 +141,7 @@ fn issue_19_files_that_fail_when_read() {
     check_unreadable(|arguments| bench.run(arguments), "Input/output error");
 }
 
-/// Files without permission. Root may read them all, so there the command runs as nobody.
+/// Files without permission. Root can read them all, so there the command runs as the user nobody.
 #[cfg(target_os = "linux")]
 #[test]
 fn issue_19_files_without_permission() {
@@ -252,18 +252,18 @@ fn issue_19_dedup_names_incomplete_files() {
     ran.code(3)
         .says("arose: ./b.jsonl.gz:0: truncated")
         .says(LAST);
-    // The summary names it, once.
+    // The summary names the file, once.
     ran.prints(
         "incomplete files                  1  not read completely\n  ./b.jsonl.gz:0: truncated: ",
     );
     assert_eq!(ran.out().matches("b.jsonl.gz").count(), 1, "{}", ran.out());
     ran.prints("unknown formats                   1  .py 1\n");
     ran.prints("  1 record with null text in the kept output\n");
-    // A run that is done says it again, also to machines.
+    // A completed run reports it again, also in JSON.
     let ran = bench.run(&["dedup", ".", "-o", "out", "--json"]);
     let summary: serde_json::Value = serde_json::from_str(ran.code(3).says(LAST).out()).unwrap();
     assert_eq!(summary["incomplete_files"][0]["reason"], "truncated");
-    // Standard input goes by its name.
+    // Standard input is reported by its name.
     let ran = bench.run_with(&["dedup", "-", "-o", "piped"], &truncated());
     ran.code(3).says("arose: -:0: truncated");
     let passages = bench.run(&["passages", "b.jsonl.gz", "-o", "passages"]);

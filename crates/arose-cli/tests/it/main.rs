@@ -1,4 +1,4 @@
-//! The command line as its users meet it, and the rules the workspace keeps.
+//! Tests of the command line, and of the rules of the workspace.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

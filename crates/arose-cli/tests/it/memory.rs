@@ -1,4 +1,4 @@
-//! `arose dedup` stays under `--memory`, whatever the documents look like.
+//! Tests that `arose dedup` stays within `--memory` for all kinds of documents.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -7,25 +7,25 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The limit that runs are given.
+/// The memory limit of the runs.
 const MEMORY: u64 = 64 << 20;
-/// What a process takes before it has read anything, and buffers of threads and writers.
+/// Memory of a process before it has read anything, and of buffers of threads and writers.
 const BASE: u64 = 48 << 20;
 
-/// A number without order.
+/// A pseudorandom number.
 fn mix(value: u64) -> u64 {
     let value = (value ^ value >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (value ^ value >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ value >> 32
 }
 
-/// A page with `n_words` of a template and then `n_own` words of its own.
+/// A page with `n_words` words of a template and then `n_own` words of its own.
 fn template(page: u64, n_words: u64, n_own: u64) -> String {
     let words = (0..n_words).map(|i| format!("word{i} "));
     let own = (0..n_own).map(|i| format!("own{:x} ", mix(page << 20 | i)));
     words.chain(own).collect()
 }
 
-/// Runs on `n` documents and returns the summary; memory must stay in bounds.
+/// Runs on `n` documents and returns the summary; memory must stay within the limit.
 #[track_caller]
 fn check(name: &str, n: u64, document: impl Fn(u64) -> String) -> Value {
     let folder = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ fn hostile_shapes_stay_in_bounds() {
     let n = 20_000;
     let equal = check("all equal", n, |_| template(0, 60, 0));
     assert_eq!(equal["counts"]["kept"], 1);
-    // With `t` shingles in common and `m` of their own, pages have similarity `t / (t + 2 m)`.
+    // With `t` shared shingles and `m` of their own, pages have similarity `t / (t + 2 m)`.
     for (name, n_words, n_own) in [("0.76", 104, 16), ("0.8", 104, 12), ("0.99", 204, 1)] {
         let summary = check(name, n, |page| template(page, n_words, n_own));
         let candidates = summary["counts"]["candidates"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! What someone who runs a crawl types: scope, orders to a running crawl, and what went wrong.
+//! Tests of commands for operators of a crawl: scope, orders to a running crawl, and errors.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ fn arose() -> Command {
     command
 }
 
-/// Runs `arose crawl` with these arguments: exit code, standard output, standard error.
+/// Runs `arose crawl` with these arguments. Returns exit code, standard output and standard error.
 fn typed(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = arose().arg("crawl").args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -36,7 +36,7 @@ fn home(server: &Server) -> String {
     server.web.url(PageId { host: 0, page: 0 })
 }
 
-/// What is wrong before the start leaves no directory behind.
+/// An error before the start leaves no directory behind.
 #[test]
 fn issue_22_a_failed_start_leaves_no_directory() {
     let folder = tempfile::tempdir().unwrap();
@@ -50,7 +50,7 @@ fn issue_22_a_failed_start_leaves_no_directory() {
         (&["http://example.org/"][..], "contact"),
         (
             &["http://[bad/", contact[0], contact[1]],
-            "no seed can be crawled: `http://[bad/`: it is no valid URL",
+            "no seed can be crawled: `http://[bad/`: it is not a valid URL",
         ),
         (
             &[
@@ -72,8 +72,8 @@ fn issue_22_a_failed_start_leaves_no_directory() {
     }
 }
 
-/// The site of the seed is the scope, and the closing message says what lay outside; `--scope web`
-/// goes there. A bad seed is named.
+/// The site of the seed is the scope, and the closing message names the URLs outside. `--scope web`
+/// fetches them. A bad seed is reported.
 #[test]
 fn issue_22_the_seeds_are_the_scope() {
     let server = web(5, 6);
@@ -94,7 +94,7 @@ fn issue_22_the_seeds_are_the_scope() {
     let (code, text, error) = typed(&arguments);
     assert_eq!(code, Some(0), "{error}");
     assert!(
-        text.contains("bad seed `http://[bad/`: it is no valid URL"),
+        text.contains("bad seed `http://[bad/`: it is not a valid URL"),
         "{text}"
     );
     assert!(text.contains("links out of scope: "), "{text}");
@@ -125,7 +125,7 @@ fn start(server: &Server, dir: &Path) -> Child {
     child.unwrap()
 }
 
-/// Waits until something holds; fails after half a minute.
+/// Waits until a condition holds; fails after half a minute.
 #[track_caller]
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -135,8 +135,8 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A running crawl pauses, resumes and takes new settings, and keeps its own if they are bad. How
-/// long it may run is not kept.
+/// A running crawl pauses, resumes and applies new settings, and keeps its own if they are invalid.
+/// Its time limit is not kept.
 #[test]
 fn issue_22_a_running_crawl_takes_orders() {
     let server = web(4, 3000);

@@ -84,8 +84,8 @@ fn robots() {
     assert_eq!(rows(&output), expected);
 }
 
-/// A bad line is reported with its number and what to do, and answered in its place; the others are
-/// answered anyway.
+/// An invalid line is reported with its number and the remedy, and has an output line in its place.
+/// The other lines are still processed.
 #[test]
 fn bad_lines() {
     let input = "http://h/\n[1]\n{\"url\": 5}\n{}\n{\"url\": \"http://h/\"}\n";

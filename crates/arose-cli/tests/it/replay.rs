@@ -1,11 +1,11 @@
-//! The archive of a crawl in other tools: pywb serves it, warcio and cdxj-indexer agree with it.
+//! Tests of the archive of a crawl in other tools: pywb serves it, warcio and cdxj-indexer agree.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Replays a crawl by the script beside these tests, where pywb is installed.
+/// Replays a crawl with the script next to these tests, if pywb is installed.
 fn replay(crawl: &Path, index: &Path, root: &Path) -> Option<Value> {
     let Ok(python) = std::env::var("AROSE_PYWB_PYTHON") else {
         eprintln!("SKIPPED: AROSE_PYWB_PYTHON names no interpreter with pywb and cdxj-indexer");
@@ -58,8 +58,8 @@ fn pywb_serves_every_page_of_the_demo() {
     }
 }
 
-/// Debian documentation, crawled with what its pages need: pywb serves every record, and a real
-/// browser shows every page with its styles.
+/// Debian documentation, crawled with the files that its pages need: pywb serves every record, and
+/// a real browser shows every page with its styles.
 #[test]
 fn issue_22_documentation_replays_with_its_styles() {
     let root = Path::new("/usr/share/doc/valgrind/html");

@@ -1,4 +1,4 @@
-//! `arose crawl rules`: rules are listed, switched, exported and imported.
+//! Tests of `arose crawl rules`: rules are listed, switched, exported and imported.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use testweb::{Config, Flavour, PageCount, PageId, Server};
 
-/// Calls the command; its exit code, and what it printed.
+/// Runs the command. Returns its exit code and its output.
 fn arose(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_arose"))
         .args(arguments)
@@ -72,7 +72,7 @@ fn rules_are_listed_switched_and_carried_over() {
     let print = rules.into_iter().find(|rule| rule["rule"] == "word print");
     let print = print.unwrap();
     let scope = print["scope"].as_str().unwrap();
-    // Switched off, what it deferred is fetched by the next run.
+    // If the rule is switched off, the next run fetches the URLs that it deferred.
     let name = format!("{scope} word print");
     let (code, said, _) = arose(&["crawl", "rules", dir, "--off", &name]);
     assert_eq!(
@@ -86,7 +86,7 @@ fn rules_are_listed_switched_and_carried_over() {
     assert!(status(dir)["deferred_by_rules"].as_u64().unwrap() > 0);
     crawl(&server, host, dir);
     assert_eq!(status(dir)["deferred_by_rules"], 0);
-    // In another crawl it counts at once.
+    // In another crawl it applies immediately.
     let other = folder.path().join("other");
     let other = other.to_str().unwrap();
     let seed = server.web.url(PageId { host, page: 0 });
@@ -117,7 +117,7 @@ fn rules_are_listed_switched_and_carried_over() {
     server.stop().unwrap();
 }
 
-/// What is no rule is refused with its place, and nothing is taken.
+/// An invalid rule is rejected with its position, and nothing is imported.
 fn check_refusals(dir: &str, file: &str) {
     let before = arose(&["crawl", "rules", dir]).1;
     let text = std::fs::read_to_string(file).unwrap();

@@ -1,11 +1,11 @@
-//! `arose serve` and `arose search` over directories of every kind: results, or a message that
-//! names the thing and the remedy, and exit code 2.
+//! Tests of `arose serve` and `arose search` on directories of every kind: results, or a message
+//! with the problem and the remedy, and exit code 2.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs the program to its end: exit code and what it says on standard error.
+/// Runs the program to its end. Returns the exit code and the messages on standard error.
 fn arose(folder: &Path, arguments: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arose"));
     let output = command
@@ -17,7 +17,7 @@ fn arose(folder: &Path, arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), message)
 }
 
-/// Serving fails at once, for this reason.
+/// Checks that serving fails immediately, with this message.
 #[track_caller]
 fn check(folder: &Path, name: &str, expected: &[&str]) {
     let (code, message) = arose(folder, &["serve", name, "--listen", "127.0.0.1:0"]);
@@ -107,7 +107,7 @@ fn queries_of_any_kind() {
     }
 }
 
-/// A search from another directory finds what one beside the sources finds.
+/// A search from another directory finds the same as one next to the sources.
 #[test]
 fn issue_23_the_working_directory_does_not_matter() {
     let temporary = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ fn issue_23_the_working_directory_does_not_matter() {
         &["search", out.to_str().unwrap(), "roses"],
     );
     assert_eq!(code, 0, "{message}");
-    // Without its sources this is said every time.
+    // Without its sources, this is reported every time.
     fs::remove_file(moved.path().join("pages.jsonl")).unwrap();
     for _ in 0..2 {
         let (_, message) = arose(
@@ -169,7 +169,7 @@ fn issue_23_words_are_excluded_without_quotes() {
     }
 }
 
-/// Nobody reads what is said on standard error: the result is there, and nothing panics.
+/// If standard error is closed, there is still a result and no panic.
 #[test]
 fn issue_23_a_broken_error_pipe_is_no_panic() {
     let temporary = tempfile::tempdir().unwrap();
@@ -201,7 +201,7 @@ fn issue_23_a_broken_error_pipe_is_no_panic() {
     }
 }
 
-/// A directory that may not be written to, for a user who is not root.
+/// A read-only directory, for a user who is not root.
 #[cfg(unix)]
 #[test]
 fn issue_23_a_read_only_directory() {
@@ -212,7 +212,7 @@ fn issue_23_a_read_only_directory() {
     let out = run(folder);
     let is_root = fs::metadata(folder).unwrap().uid() == 0;
     let program = match is_root {
-        // Root may write anywhere, so somebody else asks, with a program that they can reach.
+        // Root can write anywhere, so another user runs a copy of the program that they can access.
         true => {
             let copy = folder.join("arose");
             fs::copy(env!("CARGO_BIN_EXE_arose"), &copy).unwrap();
@@ -248,7 +248,7 @@ fn issue_23_a_read_only_directory() {
     // An index that is up to date is enough.
     let (code, message) = search(&[]);
     assert_eq!((code, &*message), (0, ""));
-    // One that may not be read is not damaged.
+    // An unreadable index is not damaged.
     allow(&index.join("meta.json"), 0o000);
     let (code, message) = search(&[]);
     assert_eq!(code, 2, "{message}");

@@ -1,11 +1,11 @@
-//! The public items of each library, as a list that is read in review.
+//! The public items of each library, as a list that is reviewed.
 //!
-//! `surface.txt` of a crate has a line per public item. To write the lists again after a change, to
-//! be read before they are committed:
-//! `AROSE_SURFACE=write cargo test -p arose-cli --test it surface`.
+//! `surface.txt` of a crate has a line per public item. To write the lists again after a change,
+//! and review them before committing: `AROSE_SURFACE=write cargo test -p arose-cli --test it
+//! surface`.
 //!
-//! The lists are made from the sources: the lint `unreachable_pub` sees to it that an item marked
-//! `pub` can be reached from outside, and rustfmt that items look alike.
+//! The lists are made from the sources. The lint `unreachable_pub` ensures that an item marked
+//! `pub` is reachable from outside, and rustfmt ensures that items have a uniform layout.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -22,7 +22,7 @@ const CRATES: [&str; 7] = [
     "arose-web",
 ];
 
-/// What a line is inside of.
+/// The block that a line is inside of.
 struct Block {
     indent: usize,
     kind: Kind,
@@ -125,7 +125,7 @@ fn opened(line: &str) -> (Kind, String) {
     let Some(rest) = words.strip_prefix("impl").filter(|_| !is_public) else {
         return (Kind::Other, String::new());
     };
-    // Parameters, the trait, and those of the type are left out.
+    // The parameters, the trait, and the parameters of the type are left out.
     let rest = match rest.starts_with('<') {
         true => rest.split_once("> ").map_or(rest, |(_, rest)| rest),
         false => rest.trim_start(),
@@ -136,7 +136,7 @@ fn opened(line: &str) -> (Kind, String) {
     }
 }
 
-/// Whether a line of a block starts a public item without saying so.
+/// Whether a line of a block starts a public item without `pub`.
 fn is_public_in(kind: Kind, line: &str) -> bool {
     match kind {
         Kind::Enum => line.starts_with(|c: char| c.is_ascii_uppercase()),

@@ -1,4 +1,4 @@
-//! The rules the workspace keeps: which crate may import which, and how files look.
+//! Tests of the rules of the workspace: which crate may import which, and the form of files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// From the top down: a crate imports only crates below it.
+/// From top to bottom: a crate imports only crates below it.
 const ORDER: [&[&str]; 8] = [
     &["arose-python"],
     &["arose-cli"],
@@ -19,7 +19,7 @@ const ORDER: [&[&str]; 8] = [
     &["arose"],
 ];
 
-/// Licences that go with those of this project.
+/// Licences that are compatible with those of this project.
 const LICENCES: [&str; 12] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -35,7 +35,7 @@ const LICENCES: [&str; 12] = [
     "bzip2-1.0.6",
 ];
 
-/// Source files may have this many lines, tests aside.
+/// Maximum number of lines of a source file, except tests.
 const MAX_LINES: usize = 600;
 
 fn root() -> PathBuf {
@@ -74,8 +74,8 @@ fn level(name: &str) -> Option<usize> {
     ORDER.iter().position(|names| names.contains(&name))
 }
 
-/// Whether an expression of SPDX holds under the accepted licences, brackets omitted, which never
-/// accepts too much.
+/// Whether an SPDX expression is satisfied by the accepted licences. Parentheses are ignored, which
+/// never accepts too much.
 fn is_accepted(licence: &str) -> bool {
     let licence = licence.replace(['(', ')'], "").replace('/', " OR ");
     let mut all = licence.split(" AND ");
@@ -117,12 +117,12 @@ fn imports_go_from_top_to_bottom() {
                     "{name} may not import {import}"
                 );
             }
-            // The command shows what it can do on a synthetic web; nothing else is built on one.
+            // Only the command has a demo on a synthetic web; no other crate is built on one.
             assert!(
                 import != "testweb" || name == "arose-cli",
                 "{name} is a product and testweb is for tests"
             );
-            // What judges the product must not share its mistakes.
+            // A tool that checks the product must not share its errors.
             assert!(
                 name != "testweb" || level(import).is_none(),
                 "testweb may not import {import}"
@@ -207,7 +207,7 @@ fn files_explain_themselves_and_stay_short() {
             path.display()
         );
         let code = text.split("\n#[cfg(test)]\nmod tests").next().unwrap();
-        // Tables are as long as what they hold.
+        // Tables are as long as their content.
         let is_table = path.to_string_lossy().ends_with("_table.rs");
         let n_lines = if is_table { 0 } else { code.lines().count() };
         assert!(
@@ -229,7 +229,7 @@ fn names_say_what_is_held() {
     }
 }
 
-/// Written in pieces, so that this file does not find itself.
+/// Written in pieces, so that this file does not match itself.
 #[test]
 fn nothing_is_left_lying_about() {
     let left = [
@@ -254,7 +254,7 @@ fn nothing_is_left_lying_about() {
                 !line.contains('\t') && line.trim_end() == line,
                 "white space at {place}"
             );
-            // Code is rustfmt's; comments, except for tables and links, are ours.
+            // rustfmt formats code; this checks comments, except for tables and links.
             let is_prose = line.trim_start().starts_with("//");
             let is_long =
                 line.chars().count() > 100 && !line.contains("](") && !line.contains(" | ");
@@ -263,7 +263,7 @@ fn nothing_is_left_lying_about() {
     }
 }
 
-/// Only the kernels of `arose` hold unsafe code; every other crate forbids it.
+/// Only the kernels of `arose` contain unsafe code; every other crate forbids it.
 #[test]
 fn unsafe_code_stays_in_one_module() {
     for (path, text) in sources() {

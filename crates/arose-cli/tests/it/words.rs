@@ -61,7 +61,7 @@ fn root() -> PathBuf {
     root.canonicalize().unwrap()
 }
 
-/// Every file that people read, as its path below the root and its text.
+/// Every file that people read: its path below the root, and its text.
 fn texts() -> Vec<(PathBuf, String)> {
     let root = root();
     let mut folders = vec![root.clone()];
@@ -89,7 +89,7 @@ fn texts() -> Vec<(PathBuf, String)> {
 fn issue_32_phrases_that_must_not_be_used() {
     let mut found = Vec::new();
     for (path, text) in texts() {
-        // This file has them all.
+        // This file contains them all.
         if path.ends_with("tests/it/words.rs") {
             continue;
         }

@@ -1,9 +1,10 @@
 //! Decodes bytes to text, as browsers do.
 //!
-//! In this order: a byte-order mark; the charset of the HTTP header; for HTML a `<meta>` among the
-//! first 1,024 bytes (the *prescan* of the HTML standard), for XML the declaration; UTF-8 if all
-//! bytes are valid; else windows-1252, which gives every byte a meaning. Bytes that the chosen
-//! encoding does not have become U+FFFD. Nothing fails.
+//! The encoding comes from the first of these that is present: a byte-order mark; the charset of
+//! the HTTP header; for HTML, a `<meta>` in the first 1,024 bytes (the *prescan* of the HTML
+//! standard), and for XML, the declaration; UTF-8 if all bytes are valid; otherwise windows-1252,
+//! in which every byte has a meaning. Bytes that are invalid in the chosen encoding become U+FFFD.
+//! Decoding never fails.
 //!
 //! Labels and decoders are those of the Encoding Standard (`encoding_rs`): `iso-8859-1` means
 //! windows-1252, as on the web.
@@ -12,10 +13,10 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-/// How far a `<meta>` is looked for.
+/// Number of bytes in which a `<meta>` is searched for.
 const PRESCAN_BYTES: usize = 1024;
 
-/// What the bytes are, as far as it matters for a declaration inside them.
+/// The kind of markup, which decides which declaration inside the bytes counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Markup {
     /// `<meta charset>` counts.
@@ -26,15 +27,14 @@ pub enum Markup {
     None,
 }
 
-/// Decodes `bytes`; the second value says whether some were malformed and became U+FFFD.
+/// Decodes `bytes`. The second value says whether malformed bytes were replaced by U+FFFD.
 pub fn decode(bytes: &[u8], http_charset: Option<&str>, markup: Markup) -> (String, bool) {
     let (text, is_malformed) = decode_as(bytes, choose(bytes, http_charset, markup));
     (text.into_owned(), is_malformed)
 }
 
-/// Decodes bytes of a known encoding, which a byte-order mark overrules. Bytes that are UTF-8
-/// already are not copied; for others memory is reserved once, so that no buffer grows beside its
-/// old self.
+/// Decodes bytes of a known encoding; a byte-order mark overrides it. Valid UTF-8 is not copied.
+/// Otherwise memory is reserved once, so that a growing buffer never exists next to its old copy.
 pub(crate) fn decode_as<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> (Cow<'a, str>, bool) {
     let (encoding, bytes) = match Encoding::for_bom(bytes) {
         Some((marked, n)) => (marked, &bytes[n..]),
@@ -55,7 +55,7 @@ pub(crate) fn decode_as<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> (Co
     (Cow::Owned(text), is_malformed)
 }
 
-/// UTF-8 with U+FFFD in place of what is malformed.
+/// UTF-8 with U+FFFD in place of malformed bytes.
 fn replaced(bytes: &[u8]) -> String {
     let sign = |invalid: &[u8]| match invalid {
         [] => "",
@@ -71,7 +71,7 @@ fn replaced(bytes: &[u8]) -> String {
     text
 }
 
-/// The encoding of `bytes` by the order above.
+/// The encoding of `bytes`, in the order given above.
 pub fn choose(bytes: &[u8], http_charset: Option<&str>, markup: Markup) -> &'static Encoding {
     if let Some((encoding, _)) = Encoding::for_bom(bytes) {
         return encoding;
@@ -104,13 +104,13 @@ pub fn content_type_charset(value: &str) -> Option<&str> {
     (!label.is_empty()).then_some(label)
 }
 
-/// The encoding named by the first usable `<meta>`.
+/// The encoding that the first usable `<meta>` names.
 fn prescan(head: &[u8]) -> Option<&'static Encoding> {
     let mut at = 0;
     while at < head.len() {
         let rest = &head[at..];
         if rest.starts_with(b"<!--") {
-            // The closing dashes may overlap the opening ones: `<!-->` is a whole comment.
+            // The closing dashes may overlap the opening ones: `<!-->` is a complete comment.
             at += 2 + memchr::memmem::find(&rest[2..], b"-->")? + 3;
         } else if starts_tag(rest, b"<meta") && is_tag_break(rest.get(5)) {
             let (attributes, used) = attributes(&rest[5..]);
@@ -176,7 +176,8 @@ fn attributes(bytes: &[u8]) -> (Vec<Attribute>, usize) {
     (list, (at + used + usize::from(closes)).min(bytes.len()))
 }
 
-/// One attribute from `at` on: name, value, and where it ends. None at `>` or when it is truncated.
+/// One attribute, starting at `at`: name, value, and where it ends. None at `>` or if it is
+/// truncated.
 fn attribute(bytes: &[u8], mut at: usize) -> Option<(Vec<u8>, Vec<u8>, usize)> {
     while is_space(*bytes.get(at)?) || bytes[at] == b'/' {
         at += 1;
@@ -256,7 +257,7 @@ fn pragma_label(content: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What a declaration in ASCII can mean: it could not have been read in UTF-16.
+/// The encoding that a declaration readable as ASCII can mean, which cannot be UTF-16.
 fn usable(encoding: &'static Encoding) -> Option<&'static Encoding> {
     Some(match encoding {
         e if e == UTF_16BE || e == UTF_16LE => UTF_8,
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!((text.as_str(), is_malformed), ("a\u{fffd}b", true));
     }
 
-    /// Whatever the bytes and the encoding, the text is that of `encoding_rs`.
+    /// For all bytes and encodings, the text is that of `encoding_rs`.
     #[test]
     fn decoding_is_that_of_the_library() {
         let mut state = 1u32;

@@ -1,11 +1,11 @@
-//! The text of feeds (RSS, Atom) and of other XML.
+//! Extracts the text of feeds (RSS, Atom) and of other XML.
 //!
-//! A feed becomes one document: the title of the feed, then of each entry its title and its
-//! contents. Contents are HTML, escaped or as elements of the XML itself; either is extracted like
-//! any page, so that block elements separate words and inline elements do not. XML that is not a
-//! feed gives its character data, elements apart by a line. End tags without a start and bare `&`
-//! are skipped; where markup never ends, the text before it is what there is. XML whose last end
-//! tag is not that of the whole was truncated.
+//! A feed becomes one document: the title of the feed, then the title and the contents of each
+//! entry. Contents are HTML, either escaped or as elements of the XML itself. Both are extracted
+//! like any page, so block elements separate words and inline elements do not. XML that is not a
+//! feed gives its character data, with a line end between elements. End tags without a start tag
+//! and bare `&` are skipped. If markup never ends, the text is everything before it. XML is
+//! truncated if its last end tag is not that of the root.
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -13,7 +13,7 @@ use quick_xml::reader::Reader;
 use crate::body::payload::{self, Page};
 use crate::html;
 
-/// Elements of a feed that hold text for readers.
+/// Elements of a feed that contain text for readers.
 const READABLE: [&str; 7] = [
     "title",
     "description",
@@ -24,8 +24,8 @@ const READABLE: [&str; 7] = [
     "tagline",
 ];
 
-/// Open elements that the reader of XML is left to remember. It keeps the name of each, and has no
-/// use for them here.
+/// Maximum number of open elements that the XML reader tracks. It stores their names, which are not
+/// needed here.
 const MAX_OPEN: usize = 4096;
 
 /// Reads XML.
@@ -86,7 +86,7 @@ struct State {
     element: Option<Readable>,
 }
 
-/// An element of a feed that holds text for readers.
+/// An element of a feed that contains text for readers.
 struct Readable {
     is_title: bool,
     /// Its contents as HTML.
@@ -209,7 +209,7 @@ fn push_escaped(html: &mut String, text: &str) {
     html.push_str(rest);
 }
 
-/// What `&name;` stands for; unknown names stay as they are.
+/// The text of the reference `&name;`; unknown names are kept unchanged.
 fn reference(name: &str) -> String {
     let number = name
         .strip_prefix('#')
@@ -312,7 +312,7 @@ mod tests {
         check("<rss><title>cut", Some("cut"), "cut");
     }
 
-    /// Sloppy feeds are read to their end.
+    /// Sloppy feeds are read to the end.
     #[test]
     fn issue_19_flaws_do_not_end_a_feed() {
         check(
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Elements deeper than the reader remembers are read anyway.
+    /// Elements are read even if they are deeper than the reader tracks.
     #[test]
     fn issue_19_deep_elements() {
         let n = 3 * MAX_OPEN + 7;

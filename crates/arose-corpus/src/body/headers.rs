@@ -1,7 +1,8 @@
 //! Tolerant parsing of `Name: value` lines in WARC and HTTP headers.
 //!
-//! Lines end with CRLF or LF, folded lines are joined, lines without a colon are dropped, and names
-//! compare without case. Values are Latin-1 if they are not UTF-8, so that nothing is lost.
+//! Lines end with CRLF or LF, folded lines are joined, and lines without a colon are dropped. Names
+//! are compared without case. Values that are not UTF-8 are read as Latin-1, so that no byte is
+//! lost.
 
 /// The fields of one header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,10 +40,10 @@ impl Headers {
     }
 }
 
-/// Fields that are read; servers and archivers write some dozens.
+/// Maximum number of fields that are read; servers and archivers write a few dozen.
 const MAX_FIELDS: usize = 8192;
 
-/// Appends a folded line in place: copying the value for each line would be quadratic.
+/// Appends a folded line in place. Copying the value for each line would be quadratic.
 fn fold(value: &mut String, line: &str) {
     if !value.is_empty() && !line.is_empty() {
         value.push(' ');
@@ -50,7 +51,7 @@ fn fold(value: &mut String, line: &str) {
     value.push_str(line);
 }
 
-/// Where the header that starts at 0 ends: the index after its blank line.
+/// The end of the header that starts at 0: the index after its blank line.
 pub(crate) fn end_of_header(bytes: &[u8]) -> Option<usize> {
     let mut lines = memchr::memchr_iter(b'\n', bytes);
     lines.find_map(|end| match bytes.get(end + 1..)? {

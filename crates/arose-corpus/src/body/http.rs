@@ -1,10 +1,10 @@
 //! HTTP messages in archives: head, transfer and content codings.
 //!
-//! Archives are often inconsistent: a body is stored decoded while its header still says `chunked`
-//! or `gzip`. So each coding is undone only where the bytes look like it, and a coding that fails
-//! in the middle leaves what it gave so far, with a note, as a browser would. Two things are
-//! refused: bodies larger than the limit and bodies that expand like a bomb, both found out without
-//! unpacking further.
+//! Archives are often inconsistent: a body may be stored decoded while its header still says
+//! `chunked` or `gzip`. Therefore each coding is decoded only if the bytes look like it. If
+//! decoding fails in the middle, the output so far is kept, with a note, as in a browser. Two kinds
+//! of bodies are rejected: bodies larger than the limit and decompression bombs. Both are detected
+//! without decompressing any further.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -21,7 +21,7 @@ pub(crate) struct Response<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// A reason with its particulars.
+/// A reason with details.
 pub(crate) type Note = (Reason, String);
 
 impl<'a> Response<'a> {
@@ -32,7 +32,7 @@ impl<'a> Response<'a> {
         if !head.starts_with(b"HTTP/") {
             return Err(bad("no status line"));
         }
-        // Without a blank line all of it is header: an answer without a body.
+        // Without a blank line, all bytes are header: a response without a body.
         let end = match end_of_header(head) {
             Some(end) => end,
             None if block.len() <= limits.header_bytes => block.len(),
@@ -50,7 +50,7 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// The body with its codings undone, and what went wrong on the way.
+    /// The decoded body, and the errors met while decoding.
     pub(crate) fn decoded_body(&self, limits: &Limits) -> Result<(Cow<'a, [u8]>, Vec<Note>), Note> {
         let mut notes = Vec::new();
         let mut body = Cow::Borrowed(self.body);
@@ -70,7 +70,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// The codings of one header, last applied first; a hostile list is cut.
+    /// The codings of one header, last applied first; a hostile list is truncated.
     fn codings(&self, name: &str) -> impl Iterator<Item = String> {
         let list = self.headers.all(name).flat_map(|value| value.split(','));
         let mut codings: Vec<String> = list
@@ -82,7 +82,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// Whether a response has all the bytes that its own `Content-Length` promises.
+/// Whether a response has as many bytes as its own `Content-Length` says.
 pub(crate) fn is_whole(block: &[u8], limits: &Limits) -> bool {
     let Ok(response) = Response::parse(block, limits) else {
         return false;
@@ -99,12 +99,12 @@ fn too_large(limits: &Limits) -> Note {
     (Reason::TooLarge, detail)
 }
 
-/// A body with the codings of a `Content-Encoding` undone; where one is not what it says, what it
-/// gave so far, as a browser would.
+/// Decodes a body by its `Content-Encoding`. If the body does not match a coding, returns the
+/// output so far, as a browser would.
 ///
 /// # Errors
 ///
-/// If it becomes larger than the limits allow, with the reason.
+/// If the result is larger than the limits allow, with the reason.
 pub fn decode_content<'a>(
     codings: &str,
     body: &'a [u8],
@@ -121,8 +121,8 @@ pub fn decode_content<'a>(
     Ok(body)
 }
 
-/// Undoes content codings as [`decode_content`] does, but returns nothing where the result is not
-/// certain: if a coding is unknown, does not match the body, is truncated, or exceeds the limits.
+/// Decodes like [`decode_content`], but only if the result is certain. Returns nothing if a coding
+/// is unknown, does not match the body, is truncated, or exceeds the limits.
 #[must_use]
 pub fn decode_content_strictly<'a>(
     codings: &str,
@@ -143,7 +143,7 @@ pub fn decode_content_strictly<'a>(
     Some(body)
 }
 
-/// Undoes one coding: the bytes if there was anything to undo, and what was wrong.
+/// The result of decoding one coding: the bytes, if there was anything to decode, and the error.
 type Undone = (Option<Vec<u8>>, Option<String>);
 
 fn undo(coding: &str, body: &[u8], limits: &Limits) -> Result<Undone, Note> {
@@ -179,7 +179,7 @@ fn is_zlib(body: &[u8]) -> bool {
     }
 }
 
-/// Reads a decoder to its end, to an error, or to a limit.
+/// Reads a decoder up to its end, an error or a limit.
 fn unpack(mut decoder: impl Read, body: &[u8], limits: &Limits) -> Result<Undone, Note> {
     const STEP: u64 = 64 << 10;
     let mut out = Vec::new();
@@ -196,7 +196,7 @@ fn unpack(mut decoder: impl Read, body: &[u8], limits: &Limits) -> Result<Undone
         match result {
             Ok(_) if out.len() == before => return Ok((Some(out), None)),
             Ok(_) => {}
-            // Nothing came out: the body was most likely stored decoded.
+            // No output: the body was most likely stored decoded.
             Err(_) if out.is_empty() => {
                 return Ok((None, Some("not encoded as declared".to_owned())));
             }
@@ -205,7 +205,7 @@ fn unpack(mut decoder: impl Read, body: &[u8], limits: &Limits) -> Result<Undone
     }
 }
 
-/// Joins chunks. A body that does not start with a chunk was stored joined.
+/// Joins chunks. A body that does not start with a chunk was stored already joined.
 fn dechunk(body: &[u8]) -> Undone {
     let mut out = Vec::with_capacity(body.len());
     let mut rest = body;
@@ -230,7 +230,7 @@ fn dechunk(body: &[u8]) -> Undone {
     }
 }
 
-/// The size in the line at the start, and what follows the line.
+/// The chunk size in the first line, and the bytes after that line.
 fn chunk_size(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let line_end = memchr::memchr(b'\n', &bytes[..bytes.len().min(1024)])?;
     let line = bytes[..line_end].trim_ascii();

@@ -160,7 +160,7 @@ proptest! {
     }
 }
 
-/// Two codings in a row come off in the right order; a bomb is refused.
+/// Two successive codings are removed in the right order, and a bomb is rejected.
 #[test]
 fn content_is_decoded_within_limits() {
     let page = b"a rose is a rose is a rose ".repeat(10);

@@ -1,4 +1,4 @@
-//! The text of a record body: HTTP framing and codings, character sets, media types.
+//! Extracts the text of a record body: HTTP framing and codings, character sets, media types.
 
 pub mod charset;
 mod feed;

@@ -1,19 +1,19 @@
-//! The text of a document, from a body and its media type.
+//! Extracts the text of a document from a body and its media type.
 //!
-//! The one place that knows which media types hold text and what is done with each:
+//! This module alone decides which media types contain text and how each is read:
 //!
 //! | type | text |
 //! |---|---|
 //! | HTML, XHTML | extracted |
 //! | RSS, Atom | titles and contents of the feed and its entries |
 //! | other XML | its character data |
-//! | JSON, plain text, Markdown and the like | as it is |
-//! | PDF | the strings of its pages, in the order in which they are drawn |
-//! | style sheets, scripts, images and all others | none: skipped by reason |
+//! | JSON, plain text, Markdown and similar types | unchanged |
+//! | PDF | the strings of its pages, in drawing order |
+//! | style sheets, scripts, images and all others | none: skipped with a reason |
 //!
-//! A missing or meaningless type is told from the first bytes.
+//! If the type is missing or meaningless, the first bytes decide.
 //!
-//! A [`Parser`] reads one kind of body. Those above are built in; [`read_with`] takes further ones.
+//! A [`Parser`] reads one kind of body. Those above are built in; [`read_with`] takes more.
 
 use arose::digest::Digest;
 use url::Url;
@@ -29,45 +29,45 @@ use crate::html::{self, ImageTerm, Metadata};
 pub struct Page {
     /// Its title.
     pub title: Option<String>,
-    /// The language it says it is in.
+    /// The language that the document declares.
     pub language: Option<String>,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// Its images, as terms between the words.
+    /// Its images, as terms between the tokens.
     pub images: Vec<ImageTerm>,
     /// Metadata of a web page; none if it is not a web page.
     pub metadata: Option<Box<Metadata>>,
-    /// What was odd about a web page.
+    /// Problems found in a web page.
     pub details: Vec<String>,
-    /// Whether bytes had to be replaced while decoding.
+    /// Whether malformed bytes were replaced while decoding.
     pub is_malformed: bool,
     /// Whether it is truncated XML: the end tag of the root is missing.
     pub is_cut: bool,
 }
 
-/// A body to be read.
+/// A body to read.
 #[derive(Debug, Clone, Copy)]
 pub struct Body<'a> {
-    /// Its bytes, content codings removed.
+    /// Its bytes, with content codings removed.
     pub bytes: &'a [u8],
-    /// The character set that the header names.
+    /// The character set that the HTTP header names.
     pub charset: Option<&'a str>,
     /// Where it came from.
     pub url: Option<&'a str>,
-    /// Which text and links are wanted.
+    /// Which text and links to extract.
     pub config: &'a html::Config,
 }
 
 /// Reads bodies of one kind: text, title, links.
 ///
-/// Output must be bounded by input: bodies come from anyone. A body that cannot be read is an error
-/// with a reason, never a panic.
+/// The output must be bounded by the input, because bodies may be hostile. A body that cannot be
+/// read gives an error with a reason, never a panic.
 ///
 /// ```
 /// use arose_corpus::payload::{Body, Page, Parser, read_with};
 /// use arose_corpus::{Reason, html};
 ///
-/// /// Subtitles: numbers and times are no text.
+/// /// Subtitles: numbers and times are not text.
 /// struct Subtitles;
 ///
 /// impl Parser for Subtitles {
@@ -89,19 +89,19 @@ pub struct Body<'a> {
 /// assert_eq!(page.unwrap().text, "A rose is a rose.");
 /// ```
 pub trait Parser {
-    /// Whether it reads bodies of a media type, in lower case without parameters, that begin like
-    /// this one.
+    /// Whether this parser reads bodies with a given media type (lower case, without parameters)
+    /// that begin like `body`.
     fn reads(&self, media_type: &str, body: &[u8]) -> bool;
 
     /// Reads a body.
     ///
     /// # Errors
     ///
-    /// Why it has no text.
+    /// If the body has no text, with the reason.
     fn read(&self, body: &Body<'_>) -> Result<Page, (Reason, String)>;
 }
 
-/// What a body is made of: the parsers that are built in.
+/// The kind of a body: one for each built-in parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Html,
@@ -117,7 +117,7 @@ impl Page {
         content_digest(&self.text, &self.images)
     }
 
-    /// What a reader of the document should know.
+    /// Warnings for users of the document.
     pub(crate) fn notes(&mut self) -> Vec<Note> {
         let malformed = self
             .is_malformed
@@ -130,11 +130,11 @@ impl Page {
     }
 }
 
-/// Reads a body of the given `Content-Type`, which came from `url`.
+/// Reads a body with the given `Content-Type`, fetched from `url`.
 ///
 /// # Errors
 ///
-/// If it has no text, why.
+/// If the body has no text, with the reason.
 pub fn read(
     body: &[u8],
     content_type: Option<&str>,
@@ -144,11 +144,11 @@ pub fn read(
     read_with(&[], body, content_type, url, config)
 }
 
-/// As [`read`], with further parsers, which are asked first.
+/// Like [`read`], with further parsers, which are tried first.
 ///
 /// # Errors
 ///
-/// If it has no text, why.
+/// If the body has no text, with the reason.
 pub fn read_with(
     parsers: &[&dyn Parser],
     body: &[u8],
@@ -207,7 +207,7 @@ impl Parser for Kind {
     }
 }
 
-/// A text without the memory that was reserved for it in vain.
+/// A text without excess capacity.
 pub(crate) fn fitted(mut text: String) -> String {
     if text.capacity() / 2 > text.len() {
         text.shrink_to_fit();
@@ -215,7 +215,7 @@ pub(crate) fn fitted(mut text: String) -> String {
     text
 }
 
-/// The kind of a body with this media type, none for one without text.
+/// The kind of a body with this media type; none if it has no text.
 fn kind_of(essence: &str, body: &[u8]) -> Option<Kind> {
     match essence {
         "text/html" | "application/xhtml+xml" => Some(Kind::Html),
@@ -238,7 +238,7 @@ fn kind_of(essence: &str, body: &[u8]) -> Option<Kind> {
     }
 }
 
-/// XML that is a web page after all.
+/// The kind of XML, which may be a web page.
 fn xml_kind(body: &[u8]) -> Kind {
     let head = body[..body.len().min(1024)].to_ascii_lowercase();
     match memchr::memmem::find(&head, b"<html").is_some() {
@@ -247,8 +247,8 @@ fn xml_kind(body: &[u8]) -> Kind {
     }
 }
 
-/// Tells a body by its first bytes; text that is declared so stays text even if it looks like
-/// markup.
+/// Detects the kind of a body from its first bytes. Text that is declared as such stays text even
+/// if it looks like markup.
 pub(crate) fn sniff(body: &[u8], is_declared_text: bool) -> Option<Kind> {
     let head = &body[..body.len().min(1024)];
     if is_pdf(head) {
@@ -262,7 +262,7 @@ pub(crate) fn sniff(body: &[u8], is_declared_text: bool) -> Option<Kind> {
         return Some(Kind::Text);
     }
     let head = match has_utf16_mark {
-        // Of ASCII in UTF-16 every other byte is zero.
+        // In ASCII text encoded as UTF-16, every other byte is zero.
         true => head[2..].iter().copied().filter(|&b| b != 0).collect(),
         false => head.to_vec(),
     };
@@ -284,10 +284,10 @@ pub(crate) fn is_pdf(head: &[u8]) -> bool {
 
 /// Whether the first bytes are those of a file without text.
 ///
-/// The MIME Sniffing Standard calls a body binary for a single control character. Real text has
-/// such characters now and then, left over from word processors and terminals, so here it takes
-/// five, and one in 32 bytes; a zero byte counts for more, and is enough where no one says that it
-/// is text.
+/// The MIME Sniffing Standard calls a body binary if it has a single control character. Real text
+/// has such characters now and then, left over from word processors and terminals. Here a body is
+/// binary only if it has at least five, and more than one in 32 bytes. A zero byte counts for more,
+/// and is enough if the body is not declared as text.
 fn is_binary(head: &[u8], is_declared_text: bool) -> bool {
     const MAGIC: [&[u8]; 8] = [
         b"%!PS-Adobe-",
@@ -308,8 +308,8 @@ fn is_binary(head: &[u8], is_declared_text: bool) -> bool {
 }
 
 /// Whether a web page starts here, in lower case: the table of the MIME Sniffing Standard for
-/// unknown types. Tags may end as they do for browsers, with a slash or any whitespace, and not
-/// only with a space or `>`; a comment starts a page whatever is in it.
+/// unknown types. As in browsers, tags may end with a slash or any whitespace, not only with a
+/// space or `>`. A comment starts a page whatever its content.
 fn starts_page(start: &[u8]) -> bool {
     const TAGS: [&[u8]; 16] = [
         b"<!doctype html",
@@ -339,7 +339,7 @@ fn starts_page(start: &[u8]) -> bool {
     start.starts_with(b"<!--") || tags.any(ends)
 }
 
-/// The text of a web page; `url` is where it came from.
+/// The text of a web page that was fetched from `url`.
 pub(crate) fn html(source: &str, url: Option<&str>, config: &html::Config) -> Page {
     let url = url.and_then(|url| Url::parse(url).ok());
     let extracted = html::extract(source, url.as_ref(), config);
@@ -395,7 +395,8 @@ mod tests {
         check(Some("application/octet-stream"), b"<html>rose", Ok("rose"));
     }
 
-    /// The table of the MIME Sniffing Standard, with what may come before and after the tags.
+    /// The table of the MIME Sniffing Standard, with the bytes that may precede and follow the
+    /// tags.
     #[test]
     fn issue_19_pages_without_a_media_type() {
         let kind = |body: &str| sniff(body.as_bytes(), false);

@@ -1,21 +1,21 @@
-//! Text and links of PDF files, through the crate `lopdf`.
+//! Extracts text and links from PDF files, with the crate `lopdf`.
 //!
-//! *Question.* Papers, manuals and laws are on the web as PDF. What do they say, and where do they
-//! point?
+//! *Question.* Papers, manuals and laws are on the web as PDF. What is their text, and what are
+//! their links?
 //!
 //! *Idea.* The content of a page is a program that draws. Its strings, decoded by their fonts, are
-//! the text, in the order in which they are drawn; moves to another line end a line, moves on the
-//! same line and wide gaps separate words. Links are the web addresses of annotations, and the
-//! title is the one that the file states.
+//! the text, in drawing order. A move to another line ends a line; a move within a line and a wide
+//! gap separate words. Links are the URLs of annotations, and the title is the one that the file
+//! declares.
 //!
-//! *Bounds.* A PDF may be made to be expanded without end. All limits count work, not time, so that
-//! the same file gives the same text everywhere: objects ([`MAX_OBJECTS`]), bytes of object streams
+//! *Bounds.* A hostile PDF can expand without end. All limits count work, not time, so that the
+//! same file gives the same text everywhere: objects ([`MAX_OBJECTS`]), bytes of object streams
 //! ([`OBJECT_BYTES`] and four times the file), bytes of one page ([`PAGE_BYTES`]) and of all pages
-//! ([`TOTAL_BYTES`]), pages and fonts. What is beyond a limit is left out and noted. Brackets nest
-//! at most as deep as `lopdf` reads them. A parser that fails counts as a damaged file.
+//! ([`TOTAL_BYTES`]), pages and fonts. Content beyond a limit is left out and noted. Brackets nest
+//! at most as deep as `lopdf` reads them. If the parser fails, the file counts as damaged.
 //!
-//! *Not for* scanned pages, whose text is a picture, nor for layout: columns and tables come in the
-//! order in which they are drawn.
+//! *Not for* scanned pages, whose text is a picture, nor for layout: columns and tables appear in
+//! drawing order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,10 +28,10 @@ use super::payload::Page;
 use crate::document::Reason;
 use crate::html::{self, Link, Links, Metadata};
 
-/// Objects of a file.
+/// Maximum number of objects in a file.
 pub(super) const MAX_OBJECTS: usize = 500_000;
 
-/// Bytes that object streams may expand to, beside four times the file.
+/// Bytes that object streams may expand to, in addition to four times the file size.
 pub(super) const OBJECT_BYTES: usize = 16 << 20;
 
 /// Bytes that the content of one page may expand to.
@@ -46,22 +46,22 @@ const MAX_PAGE_FONTS: usize = 256;
 const FONT_BYTES: usize = 1 << 20;
 const MAX_LINKS: usize = 20_000;
 
-/// Groups of pages that are within each other.
+/// Maximum nesting of page groups.
 const MAX_DEPTH: usize = 64;
 
-/// What is said of a file that opens only with a password.
+/// The message for a file that requires a password.
 const ENCRYPTED: &str = "encrypted PDF";
 
-/// A gap in a line, in thousandths of the font size, from which it separates words.
+/// Minimum gap in a line that separates words, in thousandths of the font size.
 const WORD_GAP: f32 = 180.0;
 
-/// Reads a file that came from `url`; an error says why it has no text.
+/// Reads a file fetched from `url`. An error says why it has no text.
 pub(super) fn read(
     body: &[u8],
     url: Option<&str>,
     config: &html::Config,
 ) -> Result<Page, (Reason, String)> {
-    // The parser is made not to panic; should it, the file is the one to blame.
+    // The parser is not supposed to panic. If it does, the file counts as damaged.
     let read = catch_unwind(AssertUnwindSafe(|| read_file(body, url, config)));
     let read = read.unwrap_or_else(|_| Err("damaged PDF: the parser failed".to_owned()));
     match read {
@@ -109,8 +109,9 @@ fn read_file(body: &[u8], url: Option<&str>, config: &html::Config) -> Result<Pa
     Ok(reader.finish())
 }
 
-/// What each object stream may expand to, so that all together stay within a limit. The type of one
-/// may be written with escapes, so whatever has some counts as well.
+/// The number of bytes that each object stream may expand to, so that all together stay within a
+/// limit. The type of a stream may be written with escapes, so every escape in a name counts as a
+/// stream as well.
 fn stream_limit(body: &[u8]) -> usize {
     let named = memchr::memmem::find_iter(body, b"/ObjStm").count();
     let escapes = memchr::memchr_iter(b'#', body).filter(|&at| {
@@ -125,11 +126,11 @@ fn stream_limit(body: &[u8]) -> usize {
 
 struct Reader<'d> {
     document: &'d Document,
-    /// By the place of the font's dictionary in memory.
+    /// Keyed by the memory address of the font's dictionary.
     encodings: HashMap<usize, Option<Encoding<'d>>>,
     /// Bytes that may still be expanded.
     left: usize,
-    /// Pages that were not read, or not whole.
+    /// Pages that were not read, or not completely.
     n_unread: usize,
     text: String,
     links: Vec<Link>,
@@ -155,8 +156,8 @@ impl<'d> Reader<'d> {
         self.end_line();
     }
 
-    /// The fonts of a page by name: its own, or those of the nearest group of pages above it that
-    /// has some.
+    /// The fonts of a page by name: its own, or those of the nearest page group above it that has
+    /// fonts.
     fn fonts(&self, page: ObjectId) -> BTreeMap<Vec<u8>, &'d Dictionary> {
         let document = self.document;
         let within = |from: &'d Dictionary, key: &[u8]| -> Option<&'d Dictionary> {
@@ -179,7 +180,7 @@ impl<'d> Reader<'d> {
         BTreeMap::new()
     }
 
-    /// Takes the strings of a page's program.
+    /// Takes the strings from the program of a page.
     fn draw(&mut self, content: &[u8], fonts: &BTreeMap<Vec<u8>, &'d Dictionary>) {
         let mut font = None;
         let mut line = 0.0;
@@ -219,7 +220,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// Makes the encoding of a font known.
+    /// Caches the encoding of a font.
     fn know(&mut self, font: &'d Dictionary) {
         let key = std::ptr::from_ref(font) as usize;
         if self.encodings.contains_key(&key) {
@@ -269,7 +270,7 @@ impl<'d> Reader<'d> {
         space(&mut self.text, '\n');
     }
 
-    /// Takes the web addresses that a page's annotations point to.
+    /// Takes the URLs that the annotations of a page link to.
     fn annotations(&mut self, page: ObjectId) {
         for annotation in self.document.get_page_annotations(page).unwrap_or_default() {
             let action = self.document.get_dict_in_dict(annotation, b"A");
@@ -321,7 +322,7 @@ fn push(text: &mut String, more: &str) {
     }
 }
 
-/// Separates what comes; a line end wins over a space.
+/// Adds a separator before the next text; a line end takes precedence over a space.
 fn space(text: &mut String, separator: char) {
     match text.chars().next_back() {
         None | Some('\n') => {}

@@ -1,4 +1,4 @@
-//! Cells of columns of any type, as text.
+//! Reads cells of columns of any type as text.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::time;
 /// A value that is not null.
 pub(crate) struct Cell<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// Whether bytes had to be replaced.
+    /// Whether malformed bytes were replaced.
     pub(crate) is_malformed: bool,
 }
 
@@ -29,8 +29,8 @@ impl<'a> From<&'a [u8]> for Cell<'a> {
     }
 }
 
-/// A value of a column as the readers of tables take it for an ID; none where it is null or of a
-/// type without text.
+/// A value of a column in the form in which the table readers use it as an ID. None if it is null
+/// or of a type without text.
 #[must_use]
 pub fn cell_text(array: &dyn Array, i: usize) -> Option<String> {
     cell(array, i).map(|cell| cell.text.into_owned())
@@ -48,9 +48,9 @@ pub(crate) fn is_readable(kind: &DataType) -> bool {
     }
 }
 
-/// Row `i` of a column as text; none where it is null, or of a type without one.
+/// Row `i` of a column as text; none if it is null or of a type without text.
 ///
-/// Numbers are written in full, times as ISO 8601 in UTC with as many decimals as they need.
+/// Numbers are written in full, times as ISO 8601 in UTC with as many decimals as needed.
 pub(crate) fn cell(array: &dyn Array, i: usize) -> Option<Cell<'_>> {
     if array.is_null(i) {
         return None;

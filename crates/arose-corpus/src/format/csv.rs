@@ -1,18 +1,19 @@
-//! CSV and TSV with a header row.
+//! Reads CSV and TSV with a header row.
 //!
-//! A line end inside quotes is not the end of a row, so rows are split in order, by the state
-//! machine of `csv-core`, while blocks are cut; the documents are made by workers. A quote that
-//! never closes would swallow the file: a row beyond the limit is given up, and reading continues
-//! after the first line of it. A file in which many quotes never close would be passed again for
-//! each of them: where more has been passed in vain than [`in_vain`] allows, a row ends with its
-//! line, as far as the rows that were given up had reached. So the work is linear in the file.
+//! A line end inside quotes does not end a row. Rows are therefore split in order, by the state
+//! machine of `csv-core`, while blocks are cut. Workers make the documents. A quote that is never
+//! closed would swallow the file. Therefore a row beyond the size limit is abandoned, and reading
+//! continues after its first line. A file with many unclosed quotes would be scanned again for each
+//! of them. Once more bytes have been scanned in vain than [`in_vain`] allows, a row ends with its
+//! line, up to the point that the abandoned rows had reached. The work is thus linear in the size
+//! of the file.
 //!
-//! A file that ends inside a quoted cell was truncated, or lacks a quote. Nothing tells which, so
-//! the file counts as truncated, and the lines after that quote are read as rows.
+//! A file that ends inside a quoted cell is truncated or lacks a quote. The two cannot be told
+//! apart, so the file counts as truncated, and the lines after that quote are read as rows.
 //!
-//! TSV has no quotes: a quote is a character like any other. A header in quotes shows that a file
-//! does have them, and then all of it is read like CSV. A cell in quotes under a plain header is
-//! kept as it is, with a warning.
+//! TSV has no quotes: a quote is an ordinary character. If the header is in quotes, the file does
+//! use quotes, and all of it is read like CSV. A quoted cell under an unquoted header is kept
+//! unchanged, with a warning.
 
 mod cells;
 
@@ -43,16 +44,16 @@ pub(crate) struct RowBlock {
     rows: Vec<Cells>,
 }
 
-/// Cells of a row that are distinguished; a row of more is bad.
+/// Maximum number of cells per row; a row with more is bad.
 const MAX_CELLS: usize = 1 << 16;
 
-/// What a row takes beside its bytes, about.
+/// Approximate memory of a row in addition to its bytes.
 const ROW_BYTES: usize = 192;
 
-/// A buffer of more bytes is handed on instead of being copied.
+/// Buffers larger than this are handed on instead of being copied.
 const LARGE: usize = 64 << 10;
 
-/// Bytes that may have been passed in vain when `n` bytes have been consumed.
+/// Number of bytes that may have been scanned in vain when `n` bytes have been consumed.
 fn in_vain(n: u64) -> u64 {
     (4 << 20) + 4 * n
 }
@@ -64,7 +65,7 @@ pub(crate) struct RowCutter {
     reader: Reader,
     quotes: Quotes,
     split: Split,
-    /// Bytes of rows that were given up, and the index to which such rows reached.
+    /// Bytes of abandoned rows, and the index up to which such rows reached.
     given_up: u64,
     given_up_to: u64,
     record_bytes: usize,
@@ -73,13 +74,13 @@ pub(crate) struct RowCutter {
     n_columns: usize,
     header: Vec<u8>,
     pending: Option<Item>,
-    /// What is to be said with the next row.
+    /// A warning to deliver with the next row.
     note: Option<&'static str>,
 }
 
 impl RowCutter {
-    /// Reads the header row; if no column contains text, the only thing that comes out is a notice
-    /// with the columns.
+    /// Reads the header row. If no column contains text, the only output is a warning with the
+    /// columns.
     pub(crate) fn new(source: &Arc<Path>, stream: Stream, delimiter: u8, config: &Config) -> Self {
         let quotes = match delimiter {
             b'\t' => Quotes::Plain,
@@ -129,7 +130,7 @@ impl RowCutter {
         cutter
     }
 
-    /// The names of the columns; if they stand in quotes, the rest of the file is read so.
+    /// The names of the columns. If they are in quotes, the rest of the file is read with quotes.
     fn unquoted(&mut self, names: Vec<String>, delimiter: u8) -> Vec<String> {
         if self.quotes == Quotes::Enclose || !names.iter().any(|name| is_quoted(name.as_bytes())) {
             return names;
@@ -144,7 +145,7 @@ impl RowCutter {
         names.iter().map(inner).collect()
     }
 
-    /// The column that texts are read from; none if they are taken from pages.
+    /// The column with the texts; none if they are extracted from HTML.
     pub(crate) fn text_column(&self) -> Option<usize> {
         self.columns[Slot::Text as usize]
     }
@@ -157,12 +158,12 @@ impl RowCutter {
         }
     }
 
-    /// The header row as it stands in the file.
+    /// The header row as written in the file.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header
     }
 
-    /// What is remembered of what came before; none while there is something to be said first.
+    /// The state to resume from; none while a warning is still to be delivered.
     pub(crate) fn state(&self) -> Option<State> {
         let is_settled = self.pending.is_none() && self.note.is_none() && self.n_columns > 0;
         is_settled.then_some(State::Rows {
@@ -182,12 +183,12 @@ impl RowCutter {
         }
     }
 
-    /// The file and what is left of it.
+    /// The file and the rest of its stream.
     pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
         (&self.source, &mut self.stream)
     }
 
-    /// The next rows or notice; none at the end.
+    /// The next rows or warning; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<RowBlock>> {
         let mut rows = Vec::new();
         let mut n_bytes = 0;
@@ -207,7 +208,7 @@ impl RowCutter {
         Some(Cut::Block(self.block(rows)))
     }
 
-    /// What the row at `position` holds; none if no row starts there.
+    /// The item at `position`; none if no row starts there.
     pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
         if self.n_columns == 0 || !self.stream.go_to_line(position) {
             return None;
@@ -232,7 +233,7 @@ impl RowCutter {
         }
     }
 
-    /// The next row, or the notice of a bad one; blank lines are skipped.
+    /// The next row, or the warning about a bad one; blank lines are skipped.
     pub(crate) fn row(&mut self) -> Option<Result<Cells, Item>> {
         self.skip_blank_lines();
         self.reader.reset();
@@ -265,13 +266,13 @@ impl RowCutter {
         }
     }
 
-    /// Whether too much was passed in vain to look beyond the end of a line here.
+    /// Whether too many bytes were scanned in vain to look beyond the end of a line here.
     fn is_in_doubt(&self) -> bool {
         let here = self.stream.index();
         here < self.given_up_to && self.given_up > in_vain(here)
     }
 
-    /// The length of the current line with its end; none if it has none within the size limit.
+    /// The length of the current line with its line end; none if it has none within the size limit.
     fn line_end(&mut self) -> Option<usize> {
         let mut from = 0;
         loop {
@@ -315,8 +316,8 @@ impl RowCutter {
         }
     }
 
-    /// The stream has no more bytes: a last row without a line end counts, one cut by a break does
-    /// not.
+    /// Handles the end of the stream. A last row without a line end counts; a row interrupted by a
+    /// break does not.
     fn at_end(&mut self) -> Option<Result<Cells, Item>> {
         if let Some(at_break) = self.stream.resume() {
             let place = self.place(at_break.position);
@@ -335,8 +336,8 @@ impl RowCutter {
         (self.split.used > 0 && self.split.is_done).then(|| self.finish())
     }
 
-    /// Whether a row takes all lines up to the end of the input and its quotes do not come in
-    /// pairs: then one is missing, or is too many, and the row ended by chance.
+    /// Whether a row takes all lines up to the end of the input and has an odd number of quotes.
+    /// Then a quote is missing or extra, and the row ended by chance.
     fn has_odd_quotes(&mut self) -> bool {
         let n = self.split.used;
         if self.stream.fill(n + 1).len() > n {
@@ -390,7 +391,7 @@ fn reader(delimiter: u8, quotes: Quotes) -> Reader {
         .build()
 }
 
-/// Whether a cell reads like one that quotes enclose: those inside it come in pairs.
+/// Whether a cell looks like a quoted one: the quotes inside it come in pairs.
 fn is_quoted(cell: &[u8]) -> bool {
     let Some(inner) = cell
         .strip_prefix(b"\"")
@@ -408,7 +409,7 @@ fn is_quoted(cell: &[u8]) -> bool {
     true
 }
 
-/// A row being split; its buffers serve one row after the other.
+/// A row being split; its buffers are reused for the next row.
 #[derive(Default)]
 struct Split {
     used: usize,
@@ -446,7 +447,7 @@ impl Split {
         (text, self.ends[..self.n_ends].to_vec(), self.n_cells)
     }
 
-    /// Splits on with the rest of the window; whether the row is complete.
+    /// Continues splitting with the rest of the window. Returns whether the row is complete.
     fn feed(&mut self, reader: &mut Reader, window: &[u8], is_last: bool) -> bool {
         loop {
             let rest = window.get(self.used..).unwrap_or_default();
@@ -475,11 +476,11 @@ impl Split {
                 ReadRecordResult::OutputEndsFull if self.ends.len() < MAX_CELLS => {
                     self.ends.resize(self.ends.len() * 2, 0);
                 }
-                // The row is bad, and where its cells end does not matter any more.
+                // The row is bad, so the ends of its cells no longer matter.
                 ReadRecordResult::OutputEndsFull => self.n_ends = 0,
                 ReadRecordResult::Record => {
                     self.is_done = true;
-                    // At the end of a stream a row that no line end closes may be cut off.
+                    // At the end of a stream, a row without a line end may be truncated.
                     let is_closed = matches!(window[..self.used], [.., b'\r' | b'\n']);
                     return !is_last || is_closed;
                 }
@@ -516,7 +517,7 @@ impl RowBlock {
                 }
                 Item::Skipped(warning) => {
                     for note in notes {
-                        // A row that is torn apart has no text, but not because there was none.
+                        // A wrongly split row has no text, but its text is not null.
                         if warning.reason == Reason::NullText {
                             (warning.reason, warning.loss) = (Reason::BadRow, Loss::Record);
                             warning.detail = note;
@@ -530,7 +531,7 @@ impl RowBlock {
         }
     }
 
-    /// What in a row of TSV, which has no quotes, looks as if it had.
+    /// What looks like quoting in a row of TSV, which has no quotes.
     fn contradiction(&self, cells: &Cells) -> Option<String> {
         if self.quotes == Quotes::Enclose || memchr::memchr(b'"', &cells.text).is_none() {
             return None;
@@ -554,7 +555,7 @@ impl RowBlock {
     }
 
     fn row<'a>(&self, cells: &'a Cells) -> Row<'a> {
-        // There is a column for the text, so a row too short to reach it has none.
+        // There is a text column, so a row too short to reach it has no text.
         let mut row = Row {
             is_null: true,
             ..Row::default()

@@ -1,7 +1,7 @@
-//! The formats of a corpus: detecting them, splitting them into records, reading the records.
+//! Input formats: detects them, splits them into records, and reads the records.
 //!
-//! A cutter goes through a stream in order, under the lock of the pipeline, and gives blocks of
-//! whole records; any thread makes documents of a block.
+//! A cutter goes through a stream in order, under the lock of the pipeline, and returns blocks of
+//! complete records. Any thread turns a block into documents.
 
 pub(crate) mod cell;
 pub(crate) mod csv;
@@ -13,10 +13,10 @@ pub mod warc;
 
 use crate::document::Item;
 
-/// What a cutter gives.
+/// The output of a cutter.
 pub(crate) enum Cut<B> {
     /// Records for a worker.
     Block(B),
-    /// Something that no record came of.
+    /// Input that did not become a record.
     Skipped(Item),
 }

@@ -13,7 +13,7 @@ use crate::losses::Loss;
 use crate::source::stream::Break;
 use crate::time;
 
-/// Where a record is.
+/// The position of a record.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) source: Arc<Path>,
@@ -42,7 +42,7 @@ impl Place {
         Item::Skipped(self.warning(reason, detail))
     }
 
-    /// A notice that the file, or an unknown part of it, is missing.
+    /// A warning that the file, or an unknown part of it, is missing.
     pub(crate) fn lost_file(&self, reason: Reason, detail: impl Into<String>) -> Item {
         let loss = Loss::File;
         Item::Skipped(Warning {
@@ -51,7 +51,7 @@ impl Place {
         })
     }
 
-    /// The notice of a break in the stream that this is a place of.
+    /// The warning about a break in the stream at this position.
     pub(crate) fn broken(&self, at_break: Break) -> Item {
         match at_break.is_last {
             true => self.lost_file(at_break.reason, at_break.detail),
@@ -59,7 +59,7 @@ impl Place {
         }
     }
 
-    /// A document at this place that has nothing but a text.
+    /// A document at this position with only a text.
     pub(crate) fn document(self, text: String, digest: Digest) -> Document {
         Document {
             id: None,
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// The notice that no column contains text.
+/// The warning that no column contains text.
 pub(crate) fn no_text(place: &Place, fields: &Fields, columns: &[String]) -> Item {
     let (names, columns) = (fields.text_names(), columns.join(", "));
     place.lost_file(
@@ -94,14 +94,14 @@ pub(crate) fn no_text(place: &Place, fields: &Fields, columns: &[String]) -> Ite
 #[derive(Debug, Default)]
 pub(crate) struct Row<'a> {
     pub(crate) values: [Option<Cow<'a, str>>; N_SLOTS],
-    /// Whether bytes had to be replaced.
+    /// Whether malformed bytes were replaced.
     pub(crate) is_malformed: bool,
-    /// Whether the record has a field for the text, with nothing in it.
+    /// Whether the record has a field for the text, but without a value.
     pub(crate) is_null: bool,
 }
 
 impl Row<'_> {
-    /// The document these fields make, or why they make none.
+    /// The document made of these fields, or the reason why there is none.
     pub(crate) fn into_item(mut self, place: Place, config: &Config) -> Item {
         let text = self.take(Slot::Text);
         let html = self.values[Slot::Html as usize].take();
@@ -152,7 +152,7 @@ impl Row<'_> {
     }
 }
 
-/// The number that a value stands for: itself, 0 and 1 for `false` and `true`, seconds since 1970
+/// The number for a value: the number itself, 0 and 1 for `false` and `true`, or seconds since 1970
 /// for a time.
 fn number(value: &str) -> Option<f64> {
     if let Ok(number) = value.parse::<f64>() {

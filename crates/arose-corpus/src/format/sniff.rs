@@ -1,8 +1,8 @@
 //! Detects the format of an input.
 //!
-//! Content decides before names: a WARC is a WARC whatever it is called, packed or not. Names
-//! decide only between formats that content cannot distinguish (a Markdown file may start with
-//! `{`), and which files of a directory count.
+//! The content takes precedence over the name: a WARC is a WARC whatever it is called, compressed
+//! or not. Names only decide between formats that the content cannot tell apart (a Markdown file
+//! may start with `{`), and which files in a directory are read.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::source::member::without_packing;
 use crate::source::raw::CHUNK;
 use crate::source::stream::Stream;
 
-/// What the content of an input is.
+/// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// WARC, WET, WAT.
@@ -24,15 +24,15 @@ pub(crate) enum Format {
     Arc,
     /// A JSON object per line.
     JsonLines,
-    /// JSON objects in an array or one after the other, however they are laid out.
+    /// JSON objects in an array or one after the other, in any layout.
     Json,
     /// Parquet.
     Parquet,
-    /// Rows of cells between these delimiters, a header row first.
+    /// Rows of cells separated by this delimiter, with a header row.
     Csv { delimiter: u8 },
-    /// One document: a page of HTML.
+    /// One document: an HTML page.
     Html,
-    /// One document: XML, a feed perhaps.
+    /// One document: XML, possibly a feed.
     Xml,
     /// One document: text.
     Text,
@@ -40,7 +40,8 @@ pub(crate) enum Format {
     Pdf,
 }
 
-/// Whether a file is one document by its name, so that many of them can be handed out at once.
+/// Whether the name says that a file is one document, so that many of them can be handed out at
+/// once.
 pub(crate) fn is_document_name(path: &Path) -> bool {
     matches!(
         inner_extension(path).as_str(),
@@ -48,7 +49,7 @@ pub(crate) fn is_document_name(path: &Path) -> bool {
     )
 }
 
-/// The extension before the one of a packing, in lower case.
+/// The extension before that of the compression, in lower case.
 fn inner_extension(path: &Path) -> String {
     let name = path
         .file_name()
@@ -60,9 +61,10 @@ fn inner_extension(path: &Path) -> String {
         .map_or(String::new(), |(_, extension)| extension.to_owned())
 }
 
-/// Tells the format of a stream from its beginning and the name; none if it cannot be read.
+/// Detects the format of a stream from its beginning and its name; none if it cannot be read.
 ///
-/// A first line of JSON may be as long as lines may be: it is read until it is known to end or not.
+/// The first line of JSON may be as long as the line limit. It is read until its end is found or
+/// the limit is reached.
 pub(crate) fn sniff(
     stream: &mut Stream,
     path: &Path,
@@ -81,7 +83,7 @@ pub(crate) fn sniff(
     sniff_head(stream.window(), &extension, origin, config)
 }
 
-/// Whether a name leaves it to the content whether and how an input is JSON.
+/// Whether the extension leaves it to the content whether an input is JSON, and in which layout.
 fn is_any_json(extension: &str) -> bool {
     const OTHERS: [&str; 21] = [
         "jsonl", "ndjson", "csv", "tsv", "tab", "html", "htm", "xhtml", "xml", "rss", "atom",
@@ -90,7 +92,7 @@ fn is_any_json(extension: &str) -> bool {
     !OTHERS.contains(&extension)
 }
 
-/// Whether the input starts with an object that has not ended yet, nor has the line.
+/// Whether the input starts with an incomplete object on a line that has not ended.
 fn is_long_object(head: &[u8]) -> bool {
     let start = unmarked(head).trim_ascii_start();
     start.starts_with(b"{")
@@ -98,7 +100,7 @@ fn is_long_object(head: &[u8]) -> bool {
         && scan::extent(start) == Extent::Open
 }
 
-/// Without a byte order mark.
+/// The input without a byte-order mark.
 fn unmarked(head: &[u8]) -> &[u8] {
     head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head)
 }
@@ -126,14 +128,14 @@ fn sniff_head(head: &[u8], extension: &str, origin: Origin, config: &Config) -> 
         "html" | "htm" | "xhtml" => Some(Format::Html),
         "xml" | "rss" | "atom" => Some(Format::Xml),
         "txt" | "text" | "md" | "markdown" => Some(Format::Text),
-        // A Parquet or WARC file that does not start as one is damaged, not text.
+        // A Parquet or WARC file without the proper start is damaged, not text.
         "parquet" => Some(Format::Parquet),
         "warc" | "wet" | "wat" => Some(Format::Warc),
         "arc" => Some(Format::Arc),
         "pdf" => Some(Format::Pdf),
         _ => match json(unmarked) {
             Some(Format::JsonLines) => Some(Format::JsonLines),
-            // Directories hold much JSON that is not a corpus: settings, source maps, notebooks.
+            // Directories contain much JSON that is not a corpus: settings, source maps, notebooks.
             Some(json) if origin == Origin::Named || has_text_field(unmarked, config) => Some(json),
             _ if origin == Origin::Folder && !config.files.has_any_kind() => None,
             _ => anonymous(head, line, config),
@@ -141,19 +143,19 @@ fn sniff_head(head: &[u8], extension: &str, origin: Origin, config: &Config) -> 
     }
 }
 
-/// The layout of what is called JSON: something else only if it cannot be JSON.
+/// The layout of a file named as JSON; another format only if it cannot be JSON.
 fn named_json(head: &[u8]) -> Format {
     let start = head.trim_ascii_start();
     match (json(head), start) {
         (Some(format), _) => format,
-        // Flawed from the start: both layouts tell of it, lines lose only one.
+        // Flawed from the start: both layouts report it, but JSON Lines loses only one line.
         (None, [b'{', ..]) => Format::JsonLines,
         (None, [b'[', ..]) => Format::Json,
         (None, _) => Format::Text,
     }
 }
 
-/// The layout of JSON objects; none if the beginning is something else.
+/// The layout of JSON objects; none if the input starts with something else.
 fn json(head: &[u8]) -> Option<Format> {
     let start = head.trim_ascii_start();
     match start.first()? {
@@ -167,7 +169,7 @@ fn json(head: &[u8]) -> Option<Format> {
     }
 }
 
-/// The layout of what starts with `{`.
+/// The layout of input that starts with `{`.
 fn object_layout(start: &[u8]) -> Option<Format> {
     let line_end = memchr::memchr(b'\n', start).unwrap_or(start.len());
     match scan::extent(start) {
@@ -191,7 +193,7 @@ fn object_layout(start: &[u8]) -> Option<Format> {
     }
 }
 
-/// Whether it starts with an object's bracket, a key and a colon.
+/// Whether it starts with an opening bracket, a key and a colon.
 fn starts_with_key(start: &[u8]) -> bool {
     let key = start[1..].trim_ascii_start();
     match scan::extent(key) {
@@ -212,7 +214,7 @@ fn has_text_field(head: &[u8], config: &Config) -> bool {
     let start = start.strip_prefix(b"[").unwrap_or(start);
     let names = || config.fields.text.iter().chain(&config.fields.html);
     let mut has_text = false;
-    // The object may go on after the beginning, so that it does not end is no flaw here.
+    // The object may continue after the beginning, so a missing end is not a flaw here.
     let _ = scan::scan(start, |key, _| {
         let is_start = |name: &String| name.split('.').next().is_some_and(|part| key.is(part));
         has_text |= names().any(|name| key.is(name) || is_start(name));
@@ -221,7 +223,7 @@ fn has_text_field(head: &[u8], config: &Config) -> bool {
     has_text
 }
 
-/// The format of an input that no name tells anything about.
+/// The format of an input whose name says nothing about it.
 fn anonymous(head: &[u8], line: &[u8], config: &Config) -> Option<Format> {
     if let Some(Format::Csv { delimiter }) = delimited(line) {
         let names = line.split(|&b| b == delimiter);

@@ -1,10 +1,10 @@
-//! What links are called and where on the page they are.
+//! Anchor texts of links, and their location on the page.
 //!
 //! The *anchor* of a link is its text, or the `alt` of an image in it. Its *tag path* is the link
-//! and the two elements around it, each with its first class: `ul.menu>li>a`. Links of a menu share
-//! a path, links of a text share another, so the path tells what kind of link it is.
+//! and the two elements around it, each with its first class: `ul.menu>li>a`. Links in a menu share
+//! one path and links in the text share another, so the path shows the kind of link.
 //!
-//! No tree is built: an element is open until its end tag, or until one around it ends.
+//! No tree is built: an element is open until its end tag, or until an element around it ends.
 
 use std::collections::HashMap;
 
@@ -14,23 +14,23 @@ use super::token::{Name, Tokenizer};
 /// Anchors and tag paths of all links of a page, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Anchors {
-    /// All anchors, one after the other.
+    /// All anchors, concatenated.
     text: String,
-    /// Where each ends, and the number of its path.
+    /// The end of each anchor, and the number of its path.
     ends: Vec<(u32, u32)>,
-    /// Different paths.
+    /// Distinct paths.
     paths: Vec<String>,
 }
 
-/// Bytes of one anchor.
+/// Maximum bytes of one anchor.
 const MAX_ANCHOR: usize = 200;
-/// Bytes of a name or class in a path.
+/// Maximum bytes of a name or class in a path.
 const MAX_NAME: usize = 24;
-/// Different paths of a page; further ones are empty.
+/// Maximum number of distinct paths per page; further paths are empty.
 const MAX_PATHS: usize = 1000;
-/// Elements that may be open.
+/// Maximum number of open elements.
 const MAX_DEPTH: usize = 512;
-/// Elements in a path.
+/// Number of elements in a path.
 const LENGTH: usize = 3;
 
 impl Anchors {
@@ -48,19 +48,19 @@ impl Anchors {
         (&self.text[start as usize..end as usize], path)
     }
 
-    /// How many links there are.
+    /// Number of links.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no links.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Those of the links that stay.
+    /// The anchors of the kept links.
     pub(super) fn kept(mut self, stays: &[bool]) -> Self {
         let mut kept = Self {
             paths: std::mem::take(&mut self.paths),
@@ -84,7 +84,7 @@ struct Element {
     name: String,
 }
 
-/// Follows a page while it is read.
+/// Tracks anchors while a page is read.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     pub(super) found: Anchors,
@@ -96,7 +96,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// An element starts; `n_links` have been found with it.
+    /// Called when an element starts; `n_links` includes its own links.
     pub(super) fn start(&mut self, name: Name<'_>, tokenizer: &Tokenizer<'_>, n_links: usize) {
         let tag = name.tag;
         if may_stay_open(tag) && self.open.last().is_some_and(|last| last.tag == tag) {
@@ -122,7 +122,7 @@ impl Follower {
         }
     }
 
-    /// An element ends.
+    /// Called when an element ends.
     pub(super) fn end(&mut self, name: Name<'_>) {
         if name.tag == Tag::A {
             self.is_in_link = false;
@@ -130,14 +130,14 @@ impl Follower {
         let same = |open: &Element| {
             open.tag == name.tag && (name.tag != Tag::Other || open.name.starts_with(name.raw))
         };
-        // One that does not match anything near is a mistake of the page.
+        // An end tag without a match nearby is an error of the page.
         let from = self.open.len().saturating_sub(16);
         if let Some(at) = self.open[from..].iter().rposition(same) {
             self.open.truncate(from + at);
         }
     }
 
-    /// Text came.
+    /// Called for text.
     pub(super) fn text(&mut self, text: &str) {
         if !self.is_in_link {
             return;

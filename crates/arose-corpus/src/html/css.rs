@@ -1,8 +1,7 @@
-//! The URLs that a style sheet loads: `url(…)` and `@import "…"`.
+//! Finds the URLs that a style sheet loads: `url(…)` and `@import "…"`.
 //!
-//! A style sheet is not parsed. It is searched for the two ways to name a file, so that a URL in a
-//! comment counts too, and one that is written with escapes is found as written. Time linear in the
-//! sheet.
+//! A style sheet is not parsed. It is searched for these two forms, so a URL in a comment counts
+//! too, and a URL with escapes is returned as written. Time is linear in the sheet.
 
 /// The URLs of a style sheet as written, in order.
 pub fn urls(css: &str) -> impl Iterator<Item = &str> {
@@ -26,7 +25,7 @@ pub fn urls(css: &str) -> impl Iterator<Item = &str> {
 
 const OPENERS: [&str; 2] = ["url(", "@import"];
 
-/// Where the next URL is announced, and how.
+/// The position of the next URL, and its form.
 fn next_opener(css: &str) -> Option<(usize, &'static str)> {
     let mut candidates = memchr::memchr3_iter(b'u', b'U', b'@', css.as_bytes());
     candidates.find_map(|at| {
@@ -43,7 +42,7 @@ fn starts_with_ignoring_case(text: &str, start: &str) -> bool {
     head.is_some_and(|head| head.eq_ignore_ascii_case(start.as_bytes()))
 }
 
-/// What stands between the parentheses, and what follows.
+/// The text between the parentheses, and the rest.
 fn argument(css: &str) -> (&str, &str) {
     let inner = css.trim_start();
     if let Some(found) = quoted(inner) {
@@ -55,7 +54,7 @@ fn argument(css: &str) -> (&str, &str) {
     }
 }
 
-/// A string in quotes, and what follows.
+/// A quoted string, and the rest.
 fn quoted(css: &str) -> Option<(&str, &str)> {
     let quote = css.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let inner = &css[1..];

@@ -1,28 +1,28 @@
-//! Character references: `&amp;`, `&#233;` and `&#xE9;` become the characters they stand for.
+//! Decodes character references such as `&amp;`, `&#233;` and `&#xE9;`.
 //!
-//! Follows the HTML standard: a name without its semicolon counts for the 106 old names, longest
-//! first (`&notit` is `¬it`), but inside an attribute not when a letter, digit or `=` follows, so
-//! that `?a=1&copy=2` stays a query. Numbers in 128..=159 mean windows-1252, as they did when such
-//! pages were written; those beyond Unicode become U+FFFD. The output has at most three times the
-//! bytes of the input (U+FFFD for NUL; the worst reference, `&nGt;`, turns five bytes into six).
+//! Follows the HTML standard. A name without its semicolon counts for the 106 old names, longest
+//! first (`&notit` is `¬it`). Inside an attribute it does not count if a letter, digit or `=`
+//! follows, so that `?a=1&copy=2` stays a query. Numbers in 128..=159 mean windows-1252, as in old
+//! pages. Numbers beyond Unicode become U+FFFD. The output has at most three times the bytes of the
+//! input (U+FFFD for NUL; the worst reference, `&nGt;`, turns five bytes into six).
 
 use std::borrow::Cow;
 
 use super::entity_table::{LEGACY, NAMED};
 
-/// Where a reference stands; the rules differ.
+/// The place of a reference; the rules differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Between tags.
     Text,
-    /// In an attribute's value.
+    /// In the value of an attribute.
     Attribute,
 }
 
-/// Decodes all references of `raw`; borrows when there is nothing to decode.
+/// Decodes all references of `raw`; borrows if there is nothing to decode.
 ///
-/// Carriage returns become line feeds, as the standard's input stream has it. In an attribute NUL
-/// becomes U+FFFD; in text it stays, the caller knows whether it is to be dropped or replaced.
+/// Carriage returns become line feeds, as in the input stream of the standard. In an attribute, NUL
+/// becomes U+FFFD. In text it stays, because only the caller knows whether to drop or replace it.
 #[must_use]
 pub fn decode(raw: &str, place: Place) -> Cow<'_, str> {
     if memchr::memchr3(b'&', b'\r', b'\0', raw.as_bytes()).is_none() {
@@ -38,7 +38,7 @@ pub fn decode(raw: &str, place: Place) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Decodes what stands at the start of `rest` and returns what follows it.
+/// Decodes the reference at the start of `rest` and returns the rest.
 fn decode_one<'a>(rest: &'a str, place: Place, out: &mut String) -> &'a str {
     let tail = &rest[1..];
     match rest.as_bytes()[0] {
@@ -67,7 +67,7 @@ fn decode_one<'a>(rest: &'a str, place: Place, out: &mut String) -> &'a str {
     }
 }
 
-/// What a reference stands for.
+/// The value of a reference.
 enum Value {
     Char(char),
     Named(&'static str),
@@ -82,7 +82,7 @@ impl Value {
     }
 }
 
-/// The reference after an `&` and the bytes it takes up, semicolon included.
+/// The reference after an `&` and the number of its bytes, including the semicolon.
 fn reference(tail: &str, place: Place) -> Option<(Value, usize)> {
     if let Some(number) = tail.strip_prefix('#') {
         let (char, used) = numeric(number)?;
@@ -92,7 +92,7 @@ fn reference(tail: &str, place: Place) -> Option<(Value, usize)> {
     if let Some(found) = common(bytes) {
         return Some(found);
     }
-    // The longest name has 31 bytes, its semicolon aside.
+    // The longest name has 31 bytes, not counting its semicolon.
     let run = bytes
         .iter()
         .take(32)
@@ -109,7 +109,7 @@ fn reference(tail: &str, place: Place) -> Option<(Value, usize)> {
     (place == Place::Text || !in_query).then_some((Value::Named(value), used))
 }
 
-/// The five references that make up most of all, found without a search.
+/// The five most common references, found without a search.
 fn common(tail: &[u8]) -> Option<(Value, usize)> {
     match tail {
         [b'l', b't', b';', ..] => Some((Value::Char('<'), 3)),
@@ -121,7 +121,7 @@ fn common(tail: &[u8]) -> Option<(Value, usize)> {
     }
 }
 
-/// The longest old name that starts `run`.
+/// The longest old name that is a prefix of `run`.
 fn legacy(run: &str) -> Option<(&'static str, usize)> {
     let longest = run.len().min(6);
     let used = (2..=longest)
@@ -133,7 +133,7 @@ fn legacy(run: &str) -> Option<(&'static str, usize)> {
     Some((NAMED[at].1, used))
 }
 
-/// The character of a number, which starts after `#`, and the bytes used.
+/// The character for a number, which starts after `#`, and the number of bytes used.
 fn numeric(number: &str) -> Option<(char, usize)> {
     let (radix, skip) = match number.as_bytes().first()? {
         b'x' | b'X' => (16, 1),
@@ -145,7 +145,7 @@ fn numeric(number: &str) -> Option<(char, usize)> {
         .bytes()
         .map_while(|byte| (byte as char).to_digit(radix))
     {
-        // Saturates far above Unicode, where every value means the same.
+        // Saturates far above Unicode, where all values mean the same.
         code = code.saturating_mul(radix).saturating_add(digit);
         used += 1;
     }
@@ -156,7 +156,7 @@ fn numeric(number: &str) -> Option<(char, usize)> {
     Some((character(code), used))
 }
 
-/// The character a number means.
+/// The character that a number stands for.
 fn character(code: u32) -> char {
     match code {
         0 => '\u{fffd}',

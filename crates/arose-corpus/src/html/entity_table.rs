@@ -1,10 +1,10 @@
 //! The named character references of HTML, as data.
 //!
-//! 2,125 names end in a semicolon; 106 of them may also come without it, for old pages. The table
-//! is the one of the HTML standard (section "Named character references"), sorted by name so that a
-//! lookup is a binary search.
+//! 2,125 names end in a semicolon; 106 of them are also valid without it, for old pages. The table
+//! is that of the HTML standard (section "Named character references"). It is sorted by name for
+//! binary search.
 
-/// Name without `&` and `;`, and what it stands for: one or two code points.
+/// Name without `&` and `;`, and its value: one or two code points.
 #[rustfmt::skip]
 pub(super) static NAMED: [(&str, &str); 2125] = [
     ("AElig", "\u{c6}"), ("AMP", "\u{26}"), ("Aacute", "\u{c1}"), ("Abreve", "\u{102}"),
@@ -625,7 +625,7 @@ pub(super) static NAMED: [(&str, &str); 2125] = [
     ("zwj", "\u{200d}"), ("zwnj", "\u{200c}"),
 ];
 
-/// The names that are recognised without their semicolon.
+/// The names that are recognized without their semicolon.
 #[rustfmt::skip]
 pub(super) static LEGACY: [&str; 106] = [
     "AElig", "AMP", "Aacute", "Acirc", "Agrave", "Aring", "Atilde", "Auml", "COPY", "Ccedil",

@@ -1,11 +1,12 @@
-//! Where a page holds `svg` or `math`, whose elements follow other rules.
+//! Tracks `svg` and `math`, whose elements follow other rules.
 //!
-//! A `title` in `svg` is no raw text, and CDATA means something. To know, the tokenizer keeps a
-//! short stack: the open `svg` and `math` elements, and the elements in them that hold HTML again.
+//! In `svg`, a `title` is not raw text, and CDATA sections are recognized. Therefore the tokenizer
+//! keeps a short stack of the open `svg` and `math` elements, and of the elements in them that
+//! contain HTML again.
 
 use super::tag::Tag;
 
-/// Nesting that is followed; deeper foreign elements count as those around them.
+/// Maximum nesting that is tracked; deeper foreign elements count as those around them.
 const MAX_DEPTH: usize = 64;
 
 /// The stack of foreign elements; empty in most pages.
@@ -13,12 +14,12 @@ const MAX_DEPTH: usize = 64;
 pub(super) struct Foreign(Vec<Tag>);
 
 impl Foreign {
-    /// Whether the current place lies directly inside `svg` or `math`.
+    /// Whether the current position is directly inside `svg` or `math`.
     pub(super) fn is_inside(&self) -> bool {
         matches!(self.0.last(), Some(Tag::Svg | Tag::Math))
     }
 
-    /// Follows a start tag; says whether its element is foreign.
+    /// Handles a start tag. Returns whether its element is foreign.
     #[inline]
     pub(super) fn start(&mut self, tag: Tag, self_closing: bool) -> bool {
         if self.0.is_empty() && !matches!(tag, Tag::Svg | Tag::Math) {
@@ -40,7 +41,7 @@ impl Foreign {
         opens || inside
     }
 
-    /// Follows an end tag.
+    /// Handles an end tag.
     #[inline]
     pub(super) fn end(&mut self, tag: Tag) {
         if let Some(at) = self.0.iter().rposition(|&open| open == tag) {
@@ -49,7 +50,7 @@ impl Foreign {
     }
 }
 
-/// Whether an element of `math` holds HTML.
+/// Whether an element of `math` contains HTML.
 fn holds_text(tag: Tag) -> bool {
     matches!(
         tag,
@@ -57,7 +58,7 @@ fn holds_text(tag: Tag) -> bool {
     )
 }
 
-/// Whether an HTML element ends foreign content when it appears in it.
+/// Whether an HTML element inside foreign content ends it.
 #[rustfmt::skip]
 fn ends_foreign(tag: Tag) -> bool {
     use Tag::{

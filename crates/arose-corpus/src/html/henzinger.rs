@@ -1,9 +1,9 @@
 //! Mode `henzinger`: the term stream of Henzinger's 2006 comparison of near-duplicate algorithms.
 //!
-//! Tags vanish, block elements leave white space, comments and scripts go. Ordinary addresses stay
-//! as text at their tag, so that two lists of different links differ. An image is one term of its
-//! own, its `src` as written: see [`ImageTerm`]. Mode `visible` is the same without addresses and
-//! images.
+//! Tags are removed, block elements become whitespace, and comments and scripts are removed. The
+//! URLs of links stay as text at their tag, so that two lists of different links differ. An image
+//! is one term of its own, its `src` as written; see [`ImageTerm`]. Mode `visible` is the same
+//! without URLs and images.
 
 use url::Url;
 
@@ -21,7 +21,8 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     let mut reader = Reader {
         config,
         sink: Sink::with_capacity(match html.len() {
-            // Half is enough for nearly all pages. A large one is not held twice while it grows.
+            // Half is enough for nearly all pages. A large page is not held twice while its buffer
+            // grows.
             n if n < LARGE => n / 2,
             n => n,
         }),
@@ -62,10 +63,10 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     }
 }
 
-/// The size from which memory for all of a page's text is reserved at once.
+/// Minimum size at which memory for all text of a page is reserved at once.
 const LARGE: usize = 256 << 10;
 
-/// Images of any page, however small; a larger page may have more.
+/// Number of images allowed for any page, however small; a larger page may have more.
 const MAX_IMAGES: usize = 1 << 14;
 
 struct Reader<'c> {
@@ -78,7 +79,7 @@ struct Reader<'c> {
     follower: Option<Follower>,
     /// Open `template` elements; their content is not part of the page.
     templates: usize,
-    /// Whether the last tag opened an element whose text nobody sees.
+    /// Whether the last tag opened an element whose text is not shown.
     hides_text: bool,
 }
 
@@ -99,7 +100,7 @@ impl Reader<'_> {
             self.sink.push(&decoded);
         }
         if let Some(watch) = &mut self.watch {
-            // What separates it from the text before is no text.
+            // The separator between two pieces of text is not text.
             let gap = self.sink.text.as_bytes().get(before);
             let n_gap = usize::from(before > 0 && gap.is_some_and(u8::is_ascii_whitespace));
             watch.text(self.sink.text.len() - before - n_gap);

@@ -1,12 +1,11 @@
-//! HTML to text, links and metadata, in time linear in the page.
+//! Extracts text, links and metadata from HTML, in time linear in the page.
 //!
-//! "Obtaining text from raw HTML is not as easy as it sounds." Three readings of a page, by
-//! [`Mode`]: everything it says in order, for duplicate detection; its main content, for people and
-//! search; or the input itself, when it was text already. All of them take any string, keep memory
-//! proportional to it, and never fail.
+//! A page can be read in three ways, selected by [`Mode`]: all its text in order, for duplicate
+//! detection; its main content, for people and search; or the input itself, if it already is text.
+//! All modes accept any string, use memory proportional to it, and never fail.
 //!
-//! A tree in the browser's sense is never built: general parsers take quadratic time on a page of
-//! unclosed tags, and 3 to 10 times longer on ordinary ones.
+//! No browser-like tree is ever built. General parsers take quadratic time on a page of unclosed
+//! tags, and 3 to 10 times longer on ordinary pages.
 //!
 //! ```
 //! use arose_corpus::html::{Config, extract};
@@ -39,17 +38,17 @@ pub use anchor::Anchors;
 pub use page::{Alternate, Link, Links, MetaRobots, Metadata, Refresh};
 pub use visibility::Visibility;
 
-/// How a page is read.
+/// How to read a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// All text with the addresses of links and images, for duplicate detection.
+    /// All text with the URLs of links and images, for duplicate detection.
     #[default]
     Henzinger,
-    /// The text that readers see, all of it, without addresses and images.
+    /// All text that readers see, without URLs and images.
     Visible,
     /// The main content, without navigation, advertisements and notices.
     Content,
-    /// The input is text, not HTML: it is returned as it is.
+    /// The input is text, not HTML, and is returned unchanged.
     Plain,
 }
 
@@ -59,14 +58,14 @@ pub enum Switch {
     /// Left out.
     #[default]
     Off,
-    /// Taken in.
+    /// Included.
     On,
 }
 
-/// What to read and how. The default reads text as [`Mode::Henzinger`] and no links.
+/// What to extract, and how. The default extracts text in [`Mode::Henzinger`] and no links.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Which text.
+    /// The text to extract.
     pub mode: Mode,
     /// Whether to collect links.
     pub links: Links,
@@ -74,68 +73,69 @@ pub struct Config {
     pub alt: Switch,
     /// `content` of description and keywords, in the modes `henzinger` and `visible`.
     pub meta: Switch,
-    /// Whether to tell how much of the text is hidden or stands in links, in the modes `henzinger`
+    /// Whether to report how much of the text is hidden or inside links, in the modes `henzinger`
     /// and `visible`.
     pub visibility: Switch,
-    /// Whether to tell the anchor text and the tag path of each link, in the modes `henzinger` and
-    /// `visible`.
+    /// Whether to report the anchor text and the tag path of each link, in the modes `henzinger`
+    /// and `visible`.
     pub anchors: Switch,
 }
 
-/// What was read.
+/// The result of reading a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extracted {
-    /// Words one blank apart, blocks one line apart.
+    /// The text: words separated by one space, blocks by one line end.
     pub text: String,
     /// Images in order; only in mode `henzinger`.
     pub images: Vec<ImageTerm>,
-    /// What the page says about itself, and its links.
+    /// The metadata and links of the page.
     pub metadata: Metadata,
-    /// What was cut or could not be understood.
+    /// Parts that were truncated or not understood.
     pub warnings: Vec<Warning>,
 }
 
-/// An image as a term of the page. It is hashed apart from all words, so it is no part of the text.
+/// An image as a term of the page. It is hashed separately from all words, so it is not part of the
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageTerm {
-    /// The byte of [`Extracted::text`] before which the image stands; it ends a word there.
+    /// The byte of [`Extracted::text`] before which the image is; it ends a word there.
     pub at: usize,
-    /// `src` as written, without white space around it; unresolved, so that mirrors agree.
+    /// `src` as written, without surrounding whitespace. It is not resolved, so that mirrors agree.
     pub src: String,
 }
 
-/// What could not be taken as it stands.
+/// A part of a page that could not be used as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// `<base href>` is no web address; it was ignored.
+    /// `<base href>` is not a web URL and was ignored.
     BadBase,
-    /// Elements are nested too deep; the innermost count as one. Only in mode `content`.
+    /// Elements are nested too deeply; the innermost count as one. Only in mode `content`.
     TooDeep,
     /// The base URL of the page is too long to resolve links; relative ones were dropped.
     LongBase,
-    /// The links of the page, resolved, are many times longer than the page; the last were dropped.
+    /// The resolved links of the page are many times longer than the page; the last were dropped.
     LinksTruncated,
     /// More images than a page of its size could show; the last were dropped.
     ImagesTruncated,
-    /// More blocks than are told apart; the last count as one. Only in mode `content`.
+    /// More blocks than the limit; the last count as one. Only in mode `content`.
     TooManyBlocks,
 }
 
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::BadBase => "its base is no web address",
-            Self::TooDeep => "nested too deep; the innermost elements count as one",
+            Self::BadBase => "its base is not a web URL",
+            Self::TooDeep => "nested too deeply; the innermost elements count as one",
             Self::LongBase => "its base URL is too long; relative links are dropped",
             Self::LinksTruncated => "more links than the page could hold; the last are dropped",
             Self::ImagesTruncated => "more images than the page could hold; the last are dropped",
-            Self::TooManyBlocks => "more blocks than are told apart; the last count as one",
+            Self::TooManyBlocks => "more blocks than the limit; the last count as one",
         })
     }
 }
 
-/// Reads a page. `page_url` is where it came from; without it links stay as written.
+/// Reads a page. `page_url` is its URL; without it, links stay as written.
 #[must_use]
 pub fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Extracted {
     match config.mode {

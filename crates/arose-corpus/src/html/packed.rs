@@ -1,6 +1,6 @@
 //! Short names as numbers, for lookup tables that are built at compile time.
 
-/// A name while it is read: a one, then its bytes in lower case.
+/// A name while it is read: a 1, followed by its bytes in lower case.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
     bytes: u128,
@@ -17,10 +17,10 @@ impl Packed {
         self.len += 1;
     }
 
-    /// What an open-addressing table of [`table`] holds for the name.
+    /// The value of the name in an open-addressing table filled by [`insert`].
     #[inline]
     pub(super) fn find<T: Copy, const SLOTS: usize>(self, table: &[(u128, T); SLOTS]) -> Option<T> {
-        // One byte is taken by the mark; no name in a table is longer.
+        // The leading 1 takes one byte; no name in a table is longer.
         if self.len > MAX_LEN {
             return None;
         }

@@ -1,7 +1,7 @@
-//! What a page says about itself and where it points: the metadata all modes share.
+//! Metadata and links of a page, shared by all modes.
 //!
-//! The collector looks at each start tag once. Addresses are resolved at the end, since `<base>`
-//! may come late, and only when asked for: resolving is the dearest part of reading a page full of
+//! The collector looks at each start tag once. URLs are resolved at the end, because `<base>` may
+//! come late, and only on request. Resolving is the most expensive part of reading a page full of
 //! links.
 
 use std::borrow::Cow;
@@ -17,9 +17,9 @@ use super::{Anchors, Visibility, Warning, css};
 /// A link to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Absolute `http` or `https` address; as written when the page's own address is unknown.
+    /// Absolute `http` or `https` URL; as written if the URL of the page is unknown.
     pub url: String,
-    /// Whether the link carries `rel=nofollow`.
+    /// Whether the link has `rel=nofollow`.
     pub nofollow: bool,
 }
 
@@ -44,20 +44,20 @@ pub struct MetaRobots {
 /// `<meta http-equiv=refresh>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refresh {
-    /// Whole seconds to wait.
+    /// Delay in whole seconds.
     pub seconds: u32,
-    /// Where to go, resolved like [`Link::url`]; nothing means the page itself.
+    /// The target, resolved like [`Link::url`]; none means the page itself.
     pub url: Option<String>,
 }
 
-/// What a page says about itself.
+/// Metadata of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// The first `<title>`, white space collapsed; nothing when empty.
+    /// The first `<title>`, with whitespace collapsed; none if empty.
     pub title: Option<String>,
     /// `lang` of `<html>`, else `xml:lang`, else `<meta http-equiv=content-language>`.
     pub lang: Option<String>,
-    /// The first `<base href>`, resolved against the page's address.
+    /// The first `<base href>`, resolved against the URL of the page.
     pub base: Option<String>,
     /// The first `<link rel=canonical>`.
     pub canonical: Option<String>,
@@ -67,21 +67,21 @@ pub struct Metadata {
     pub robots: MetaRobots,
     /// The first `<meta http-equiv=refresh>`.
     pub refresh: Option<Refresh>,
-    /// `href` of `a`, `area` and those `link`s that lead to a page, `src` of `frame` and
+    /// `href` of `a`, `area` and those `link`s that lead to a page, and `src` of `frame` and
     /// `iframe`, in order.
     pub links: Vec<Link>,
-    /// What the page needs to be shown, in order: styles, pictures, scripts, fonts, sounds and
-    /// films. Empty unless [`Links::CollectAll`].
+    /// URLs of the files needed to show the page, in order: styles, images, scripts, fonts, audio
+    /// and video. Empty unless [`Links::CollectAll`].
     pub requisites: Vec<String>,
-    /// How much of the text is hidden or stands in links; none unless
-    /// [`Config::visibility`](super::Config::visibility) asks for it.
+    /// How much of the text is hidden or inside links; none unless
+    /// [`Config::visibility`](super::Config::visibility) is on.
     pub visibility: Option<Box<Visibility>>,
     /// Anchor text and tag path of each of [`Self::links`]; none unless
-    /// [`Config::anchors`](super::Config::anchors) asks for them.
+    /// [`Config::anchors`](super::Config::anchors) is on.
     pub anchors: Option<Box<Anchors>>,
 }
 
-/// Whether the addresses of links are wanted.
+/// Whether to collect the URLs of links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Links {
     /// Leave [`Metadata::links`] empty.
@@ -89,28 +89,28 @@ pub enum Links {
     Skip,
     /// Collect and resolve them.
     Collect,
-    /// As well as the addresses of what the page needs to be shown.
+    /// Also collect the URLs of files needed to show the page.
     CollectAll,
 }
 
-/// Gathers metadata while a page is read.
+/// Collects metadata while a page is read.
 #[derive(Debug)]
 pub(super) struct Collector {
     links: Links,
     found: Metadata,
     /// Links as written.
     hrefs: Hrefs,
-    /// What the page needs, as written.
+    /// URLs of the files that the page needs, as written.
     requisites: Hrefs,
     reads_title: bool,
     reads_style: bool,
 }
 
-/// Links as written, in one text: a page of nothing but links has one for each eight bytes.
+/// Links as written, in one string: a page consisting only of links has one per eight bytes.
 #[derive(Debug, Default)]
 struct Hrefs {
     text: String,
-    /// Where each ends, doubled, plus one if it is not to be followed.
+    /// Twice the end of each link, plus one if it must not be followed.
     ends: Vec<usize>,
 }
 
@@ -141,7 +141,7 @@ impl Collector {
         }
     }
 
-    /// Looks at the start tag just read; returns the address it points to, for the caller's text.
+    /// Processes the start tag just read. Returns the URL it points to, for the text of the caller.
     #[inline]
     pub(super) fn start<'a>(
         &mut self,
@@ -173,7 +173,7 @@ impl Collector {
         None
     }
 
-    /// Looks at text just read.
+    /// Processes text just read.
     #[inline]
     pub(super) fn text(&mut self, decoded: &str) {
         if self.reads_title {
@@ -184,7 +184,7 @@ impl Collector {
         }
     }
 
-    /// Looks at text that nobody sees: it may be a style sheet.
+    /// Processes text that is not shown, which may be a style sheet.
     #[inline]
     pub(super) fn hidden_text(&mut self, raw: &str) {
         if self.reads_style {
@@ -192,7 +192,7 @@ impl Collector {
         }
     }
 
-    /// Takes the addresses of what a tag needs to be shown.
+    /// Collects the URLs of files that are needed to show a tag.
     fn require(&mut self, name: Name<'_>, tokenizer: &Tokenizer<'_>) {
         self.reads_style = name.tag == Tag::Style;
         if let Some(style) = tokenizer.attribute("style") {
@@ -229,7 +229,7 @@ impl Collector {
         }
     }
 
-    /// Looks at an end tag just read.
+    /// Processes an end tag just read.
     #[inline]
     pub(super) fn end(&mut self) {
         self.reads_title = false;
@@ -241,12 +241,12 @@ impl Collector {
         self.hrefs.ends.len()
     }
 
-    /// The title so far, or nothing.
+    /// The title so far; may be empty.
     pub(super) fn title(&self) -> &str {
         self.found.title.as_deref().unwrap_or_default()
     }
 
-    /// Everything found, addresses resolved.
+    /// Everything found, with URLs resolved.
     pub(super) fn finish(
         self,
         page_url: Option<&Url>,
@@ -354,10 +354,10 @@ impl Collector {
     }
 }
 
-/// The relations in which `<link>` leads to a page that a reader may open, as `<a>` does.
+/// The relations in which a `<link>` leads to a page for readers, as `<a>` does.
 const PAGE_RELATIONS: [&str; 6] = ["author", "help", "license", "next", "prev", "search"];
 
-/// The relations in which `<link>` names something that is needed to show the page.
+/// The relations in which a `<link>` names a file that is needed to show the page.
 const SHOWN_RELATIONS: [&str; 7] = [
     "stylesheet",
     "icon",
@@ -368,21 +368,21 @@ const SHOWN_RELATIONS: [&str; 7] = [
     "modulepreload",
 ];
 
-/// Resolved links may together take this many times the bytes of the page, and some slack: a long
-/// `<base>` before many short links would otherwise fill any memory.
+/// Resolved links together may take this many times the bytes of the page, plus some slack.
+/// Otherwise a long `<base>` before many short links could exhaust the memory.
 const LINK_EXPANSION: usize = 2;
 const LINK_BYTES_SLACK: usize = 1 << 20;
 
-/// What a link takes beside its bytes.
+/// Memory of a link in addition to its bytes.
 const LINK_BYTES: usize = size_of::<Link>();
 
-/// No server understands a longer base, and resolving a link costs time in proportion to it.
+/// No server accepts a longer base, and the time to resolve a link is proportional to its length.
 const MAX_BASE_BYTES: usize = 8 << 10;
 
-/// What links are resolved against.
+/// The base that links are resolved against.
 enum Base<'u> {
     Known(Resolver<'u>),
-    /// Links that need it are dropped.
+    /// Links that need the base are dropped.
     TooLong,
     /// Links stay as written.
     Unknown,
@@ -398,14 +398,14 @@ impl<'u> Base<'u> {
     }
 }
 
-/// Resolves links as long as what they take stays below a budget.
+/// Resolves links within a memory budget.
 struct Budgeted<'u> {
     base: Base<'u>,
     left: usize,
 }
 
 impl Budgeted<'_> {
-    /// The absolute web address, or the link itself when there is no base to resolve it against.
+    /// The absolute web URL, or the link itself if there is no base to resolve it against.
     fn resolve(&mut self, href: &str) -> Option<String> {
         if self.left == 0 {
             return None;
@@ -428,7 +428,7 @@ fn parse(base: Option<&Url>, href: &str) -> Option<Url> {
     url.ok().filter(is_web)
 }
 
-/// `5; url=/next` in the many forms browsers take.
+/// Parses `5; url=/next` in the many forms that browsers accept.
 fn parse_refresh(content: &str) -> Option<Refresh> {
     let content = content.trim_start();
     let digits = content.bytes().take_while(u8::is_ascii_digit).count();
@@ -452,7 +452,7 @@ fn parse_refresh(content: &str) -> Option<Refresh> {
     })
 }
 
-/// Takes off `url =`, if that is what the text starts with.
+/// Removes `url =` from the start of the text, if it is there.
 fn strip_url_key(text: &str) -> &str {
     let Some((key, tail)) = text.split_at_checked(3) else {
         return text;
@@ -463,13 +463,13 @@ fn strip_url_key(text: &str) -> &str {
     }
 }
 
-/// Whether a list separated by blanks or commas holds the word, in any case.
+/// Whether a list separated by whitespace or commas contains the word, in any case.
 fn has_word(list: &str, word: &str) -> bool {
     list.split([' ', ',', '\t', '\n', '\r', '\x0c'])
         .any(|item| item.eq_ignore_ascii_case(word))
 }
 
-/// An attribute without white space around it; nothing when empty.
+/// An attribute without surrounding whitespace; none if empty.
 fn trimmed(tokenizer: &Tokenizer<'_>, name: &str) -> Option<String> {
     let value = tokenizer.attribute(name)?;
     let value = value.trim();

@@ -1,18 +1,18 @@
-//! Where extracted text gathers: words one blank apart, blocks one line apart.
+//! Collects extracted text: words separated by one space, blocks by one line end.
 
-/// What stands between the text so far and the text to come; the larger one wins.
+/// The separator between the text so far and the next text; the larger one wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
     /// The next characters continue the word.
     #[default]
     None,
-    /// A blank.
+    /// A space.
     Blank,
     /// A new line.
     Line,
 }
 
-/// Text under construction. White space at either end never gets in.
+/// Text under construction. It never has whitespace at either end.
 #[derive(Debug, Default)]
 pub(super) struct Sink {
     pub(super) text: String,
@@ -28,12 +28,12 @@ impl Sink {
         }
     }
 
-    /// Separates what comes from what is there.
+    /// Separates the next text from the text so far.
     pub(super) fn gap(&mut self, gap: Gap) {
         self.gap = self.gap.max(gap);
     }
 
-    /// Appends text, its white space collapsed.
+    /// Appends text, with its whitespace collapsed.
     pub(super) fn push(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -49,14 +49,14 @@ impl Sink {
         }
     }
 
-    /// Appends text that is a word or words of its own.
+    /// Appends text as separate words.
     pub(super) fn push_apart(&mut self, text: &str) {
         self.gap(Gap::Blank);
         self.push(text);
         self.gap(Gap::Blank);
     }
 
-    /// Appends text without superfluous white space.
+    /// Appends text without superfluous whitespace.
     fn push_stretch(&mut self, stretch: &str) {
         if !self.text.is_empty() {
             match self.gap {
@@ -70,7 +70,7 @@ impl Sink {
     }
 }
 
-/// ASCII white space, by a table: this is asked for every byte of text.
+/// Tests for ASCII whitespace with a table, because this runs for every byte of text.
 #[inline]
 fn is_space(byte: u8) -> bool {
     static SPACE: [bool; 256] = {
@@ -85,10 +85,11 @@ fn is_space(byte: u8) -> bool {
     SPACE[byte as usize]
 }
 
-/// The end of the longest stretch from `start` whose white space is already single blanks.
+/// The end of the longest stretch from `start` whose whitespace consists only of single spaces.
 fn stretch_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
+        at = skip_plain(bytes, at);
         while at < bytes.len() && !is_space(bytes[at]) {
             at += 1;
         }
@@ -99,6 +100,28 @@ fn stretch_end(bytes: &[u8], start: usize) -> usize {
         }
         at += 1;
     }
+}
+
+/// Skips text whose only white space is single blanks, eight bytes at a time. The byte at the end
+/// may be a blank, with another byte before it.
+#[inline]
+fn skip_plain(bytes: &[u8], start: usize) -> usize {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * EACH;
+    let mut at = start;
+    while let Some(eight) = bytes[at..].first_chunk::<8>() {
+        let eight = u64::from_le_bytes(*eight);
+        // Sums stay within their bytes; those that are not ASCII are left out in the end.
+        let low = eight & !HIGH;
+        let is_other = (low + (0x80 - 9) * EACH) & !(low + (0x80 - 14) * EACH) & !eight & HIGH;
+        let is_blank = !((low ^ (0x20 * EACH)) + 0x7F * EACH) & !eight & HIGH;
+        if is_other != 0 || is_blank & (is_blank << 8) != 0 {
+            break;
+        }
+        // A blank at the end is looked at with what follows it.
+        at += 8 - (is_blank >> 63) as usize;
+    }
+    at
 }
 
 #[cfg(test)]
@@ -123,6 +146,26 @@ mod tests {
         check(&["a b c"], "a b c");
         check(&["   "], "");
         check(&["é\u{a0} ü"], "é\u{a0} ü");
+    }
+
+    /// Wherever white space stands among eight bytes, it collapses.
+    #[test]
+    fn white_space_collapses_anywhere() {
+        for gap in [" ", "  ", "\t", "\n", "\r", "\x0C", " \n", "\n ", "   "] {
+            for before in 1..20 {
+                for after in 1..20 {
+                    for letter in ["x", "é", "\u{a0}"] {
+                        let words = [letter.repeat(before), letter.repeat(after)];
+                        check(&[&words.join(gap)], &words.join(" "));
+                    }
+                }
+            }
+        }
+        // No white space to HTML, and a control character.
+        check(
+            &["abcdefgh\x0Bij klmnopqr\x0B"],
+            "abcdefgh\x0Bij klmnopqr\x0B",
+        );
     }
 
     #[test]

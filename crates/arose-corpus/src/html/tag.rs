@@ -1,14 +1,14 @@
-//! Element names: which ones the extractors know, and what each does to the text around it.
+//! Element names known to the extractors, and the effect of each on the text around it.
 //!
-//! A name is packed into a number, lower-cased on the way, and looked up in a table that is built
-//! at compile time: every tag of a page passes here.
+//! A name is packed into a number in lower case and looked up in a table that is built at compile
+//! time, because this runs for every tag of a page.
 
 use super::packed::{Packed, insert};
 
 /// Declares the known elements once: the variant and its name.
 macro_rules! tags {
     ($($variant:ident $name:literal)*) => {
-        /// An element whose name means something to the extractors.
+        /// An element whose name matters to the extractors.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         #[non_exhaustive]
@@ -47,7 +47,7 @@ tags! {
 }
 
 impl Tag {
-    /// The tag of a name, whatever its case.
+    /// The tag with this name, in any case.
     #[must_use]
     pub fn from_name(name: &str) -> Self {
         let mut packed = Packed::EMPTY;
@@ -57,7 +57,7 @@ impl Tag {
         Self::from_packed(packed)
     }
 
-    /// The tag of a name that was packed while it was read.
+    /// The tag of a name that was packed while reading.
     #[inline]
     pub(super) fn from_packed(name: Packed) -> Self {
         name.find(&TABLE).unwrap_or(Self::Other)
@@ -69,8 +69,8 @@ impl Tag {
         NAMES.get(self as usize).map_or("", |entry| entry.0)
     }
 
-    /// Whether a browser starts a new line, cell or box here, so that the text before and after are
-    /// different words. Elements of no known name flow with the text, as browsers render them.
+    /// Whether a browser starts a new line, cell or box here, so that the text before and after
+    /// belongs to different words. Unknown elements flow with the text, as in browsers.
     #[must_use]
     pub fn separates(self) -> bool {
         !matches!(

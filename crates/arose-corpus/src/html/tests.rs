@@ -1,4 +1,4 @@
-//! The oracles of the text specification, and properties that hold for any input.
+//! Tests of the text specification, and properties that hold for any input.
 
 use proptest::prelude::*;
 
@@ -279,7 +279,7 @@ fn a_long_base_does_not_fill_memory() {
     let page = extract(&html, Some(&url), &config);
     assert_eq!(page.warnings, [Warning::LongBase]);
     assert!(page.metadata.links.is_empty());
-    // Links that need no base are found all the same.
+    // Links that need no base are still found.
     let html = html + "<a href=http://other.example/x>";
     let links = extract(&html, Some(&url), &config).metadata.links;
     assert_eq!(links.len(), 1);
@@ -299,7 +299,7 @@ fn images_beyond_all_measure_are_dropped() {
     assert_eq!((page.warnings.len(), page.images.len()), (0, 10_000));
 }
 
-/// The text of blocks that are not told apart is not lost, and their words stay apart.
+/// The text of blocks beyond the limit is not lost, and their words stay separate.
 #[test]
 fn blocks_beyond_all_measure_count_as_one() {
     let config = Config {
@@ -393,7 +393,7 @@ proptest! {
         check_bounds(&html)?;
     }
 
-    /// Extraction only drops and decodes: text outside of tags comes back word by word.
+    /// Extraction only drops and decodes: text outside of tags is returned word by word.
     #[test]
     fn words_survive(words in prop::collection::vec("[a-z]{1,8}", 1..20)) {
         let html = words.iter().map(|word| format!("<p>{word}</p>")).collect::<String>();

@@ -1,19 +1,19 @@
-//! The tokenizer: a page cut into tags, text and comments, without copying.
+//! The tokenizer: splits a page into tags, text and comments, without copying.
 //!
-//! Follows the tokenization rules of the HTML standard where they decide what is text and what an
-//! attribute holds: quoting in all its forms, comments that end oddly, raw text in `script` and its
-//! relatives, CDATA in foreign content, unclosed everything. Tokens are slices of the input;
-//! references in them are decoded on demand by [`decode`], since most are
+//! Follows the tokenization rules of the HTML standard where they decide what is text and what is
+//! the value of an attribute: quoting in all its forms, comments that end oddly, raw text in
+//! `script` and similar elements, CDATA in foreign content, and unclosed constructs. Tokens are
+//! slices of the input. References in them are decoded on demand by [`decode`], since most are
 //! never looked at.
 //!
-//! A browser's tree builder tells its tokenizer when raw text starts. There is no tree here, so the
-//! tokenizer watches its own start tags, and keeps a short stack of open `svg` and `math` elements,
-//! inside which `title` or `style` are ordinary elements. Differences to a browser: none in valid
-//! pages; in broken ones, tags that the tree builder would ignore (a `textarea` directly inside a
-//! `select`) switch to raw text here.
+//! The tree builder of a browser tells its tokenizer when raw text starts. Here there is no tree.
+//! The tokenizer therefore watches its own start tags, and keeps a short stack of open `svg` and
+//! `math` elements, inside which `title` and `style` are ordinary elements. In valid pages it does
+//! not differ from a browser. In broken pages, tags that the tree builder would ignore (a
+//! `textarea` directly inside a `select`) switch to raw text here.
 //!
-//! Every byte is passed once but for those of an attribute's name, passed twice: time `O(n)`,
-//! memory a few kilobytes whatever the input.
+//! Every byte is read once, except those of attribute names, which are read twice. Time is `O(n)`,
+//! and memory a few kilobytes for any input.
 
 use memchr::{memchr, memchr_iter};
 
@@ -23,7 +23,7 @@ use super::packed::Packed;
 use super::tag::Tag;
 use std::borrow::Cow;
 
-/// Attributes kept of one tag; any further ones are read over.
+/// Maximum number of attributes kept per tag; further ones are skipped.
 pub const MAX_ATTRIBUTES: usize = 512;
 
 /// A piece of a page.
@@ -35,25 +35,25 @@ pub enum Token<'a> {
     Start(Name<'a>),
     /// `</name>`
     End(Name<'a>),
-    /// A comment or what a browser treats as one, without its delimiters.
+    /// A comment, or markup that a browser treats as one, without its delimiters.
     Comment(&'a str),
     /// `<!doctype …>`, the part after the keyword.
     Doctype(&'a str),
 }
 
-/// Characters as they stand in the page.
+/// Characters as written in the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
     /// The undecoded characters.
     pub raw: &'a str,
-    /// Which rules they follow.
+    /// The rules that apply to them.
     pub kind: TextKind,
 }
 
-/// What is special in a stretch of text.
+/// The kind of a stretch of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
-    /// Ordinary text: references are decoded, NUL is dropped by a browser's tree.
+    /// Ordinary text: references are decoded, and the tree of a browser drops NUL.
     Data,
     /// `title` and `textarea`: references are decoded.
     Escapable,
@@ -64,7 +64,7 @@ pub enum TextKind {
 }
 
 impl<'a> Text<'a> {
-    /// The characters meant.
+    /// The decoded characters.
     #[must_use]
     pub fn decoded(&self) -> Cow<'a, str> {
         match self.kind {
@@ -95,32 +95,32 @@ fn replace_nul(text: Cow<'_, str>) -> Cow<'_, str> {
 pub struct Name<'a> {
     /// As written, in any case.
     pub raw: &'a str,
-    /// What it means.
+    /// The tag with this name.
     pub tag: Tag,
     /// Whether the tag ends in `/>`.
     pub self_closing: bool,
-    /// Whether a start tag opens an element of `svg` or `math`, where names mean other things.
+    /// Whether a start tag opens an element of `svg` or `math`, where names have other meanings.
     pub is_foreign: bool,
 }
 
-/// One attribute of a start tag. Of several with one name the first counts.
+/// One attribute of a start tag. Of several attributes with the same name, the first counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
     /// As written, in any case.
     pub name: &'a str,
-    /// As written, without quotes, references undecoded.
+    /// As written, without quotes and with references not decoded.
     pub raw_value: &'a str,
 }
 
 impl<'a> Attribute<'a> {
-    /// The value meant.
+    /// The decoded value.
     #[must_use]
     pub fn value(&self) -> Cow<'a, str> {
         decode(self.raw_value, Place::Attribute)
     }
 }
 
-/// How the tokenizer reads what comes next.
+/// How the tokenizer reads the next characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<'a> {
     /// Tags and text.
@@ -157,12 +157,12 @@ pub struct Tokenizer<'a> {
     noscript: Noscript,
 }
 
-/// What `<noscript>` holds.
+/// The content of `<noscript>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noscript {
-    /// Raw text nobody sees: scripts run.
+    /// Raw text that is not shown, because scripts run.
     Hidden,
-    /// Ordinary markup: scripts do not run.
+    /// Ordinary markup, because scripts do not run.
     Markup,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Tokenizer<'a> {
         Self::in_state(input, State::Data)
     }
 
-    /// Starts in the middle of a page, for instance inside a `textarea`.
+    /// Starts in the middle of a page, for example inside a `textarea`.
     #[must_use]
     pub fn in_state(input: &'a str, state: State<'a>) -> Self {
         Self {
@@ -208,7 +208,7 @@ impl<'a> Tokenizer<'a> {
         Some(found.value())
     }
 
-    /// The next token, or nothing at the end.
+    /// The next token, or none at the end.
     pub fn next_token(&mut self) -> Option<Token<'a>> {
         loop {
             if self.at >= self.input.len() {
@@ -232,7 +232,7 @@ impl<'a> Tokenizer<'a> {
         self.input.as_bytes()
     }
 
-    /// The byte at `at + ahead`, or a NUL past the end, which is special nowhere it is asked for.
+    /// The byte at `at + ahead`, or NUL past the end, which has no special meaning to any caller.
     #[inline]
     fn peek(&self, ahead: usize) -> u8 {
         self.bytes().get(self.at + ahead).copied().unwrap_or(0)
@@ -244,15 +244,15 @@ impl<'a> Tokenizer<'a> {
         Token::Text(Text { raw, kind })
     }
 
-    /// Text up to the next markup, or that markup; nothing for markup that leaves no token.
+    /// Text up to the next markup, or that markup; none for markup without a token.
     fn data(&mut self) -> Option<Token<'a>> {
         if self.peek(0) == b'<' && self.starts_markup() {
             return self.markup();
         }
-        // A `<` that starts no markup is text.
+        // A `<` that does not start markup is text.
         let start = self.at + 1;
         let end = memchr(b'<', &self.bytes()[start..]).map_or(self.input.len(), |len| start + len);
-        // Stepping over a multi-byte character is safe: `<` never occurs inside one.
+        // Skipping a multi-byte character is safe: `<` never occurs inside one.
         Some(self.text_until(end, TextKind::Data))
     }
 
@@ -301,7 +301,7 @@ impl<'a> Tokenizer<'a> {
         Some(self.bogus_comment(2))
     }
 
-    /// What stands before the next `>`, which is read as well.
+    /// The text before the next `>`; consumes the `>` as well.
     fn until_greater(&mut self) -> &'a str {
         let rest = &self.input[self.at..];
         let len = memchr(b'>', rest.as_bytes()).unwrap_or(rest.len());
@@ -314,7 +314,7 @@ impl<'a> Tokenizer<'a> {
         Token::Comment(self.until_greater())
     }
 
-    /// A comment ends at `-->` or `--!>`, at once at `>` or `->`, and at the end of the input.
+    /// A comment ends at `-->` or `--!>`, immediately at `>` or `->`, and at the end of the input.
     fn comment(&mut self) -> Token<'a> {
         let rest = &self.input[self.at + 4..];
         for end in memchr_iter(b'>', rest.as_bytes()) {
@@ -359,7 +359,7 @@ impl<'a> Tokenizer<'a> {
         self.end_tag()
     }
 
-    /// Where the end tag of raw text `name` starts, seeking from `from`.
+    /// The start of the end tag of raw text `name`, searched from `from`.
     fn raw_end(&self, from: usize, name: &str) -> usize {
         memchr_iter(b'<', &self.bytes()[from..])
             .map(|len| from + len)
@@ -376,7 +376,7 @@ impl<'a> Tokenizer<'a> {
         self.end_tag()
     }
 
-    /// Where the script ends. `<!--` hides further `<script>` up to their end tag or `-->`.
+    /// The end of the script. `<!--` hides further `<script>` tags up to their end tag or `-->`.
     fn script_end(&self) -> usize {
         let bytes = self.bytes();
         let mut escaped = Escape::None;
@@ -448,8 +448,8 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// Reads attributes up to and with `>`; says whether the tag ended in `/>`. Nothing when the
-    /// input ends first: the standard drops such a tag.
+    /// Reads attributes up to and including `>`. Returns whether the tag ended in `/>`; none if the
+    /// input ends first, because the standard drops such a tag.
     fn tag_rest(&mut self) -> Option<bool> {
         self.attributes.clear();
         let bytes = self.bytes();
@@ -469,7 +469,7 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// Reads one attribute; nothing when the input ends inside a quoted value.
+    /// Reads one attribute; none if the input ends inside a quoted value.
     fn attribute_here(&mut self) -> Option<()> {
         let name = self.attribute_name();
         let bytes = self.bytes();
@@ -489,7 +489,7 @@ impl<'a> Tokenizer<'a> {
         Some(())
     }
 
-    /// A name may start with `=`; after that it ends there.
+    /// A name may start with `=`; a later `=` ends it.
     fn attribute_name(&mut self) -> &'a str {
         let rest = &self.input[self.at..];
         let ends = |byte: &u8| {
@@ -525,7 +525,7 @@ impl<'a> Tokenizer<'a> {
         Some(&rest[..len])
     }
 
-    /// Does what a browser's tree builder would tell its tokenizer after a start tag.
+    /// Does what the tree builder of a browser would tell its tokenizer after a start tag.
     fn follow_start(&mut self, name: Name<'a>) {
         self.state = match name.tag {
             Tag::Title | Tag::Textarea => State::Escapable(name.raw),
@@ -540,7 +540,7 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// How deep a script is hidden in a comment.
+/// How deeply a script is hidden in a comment.
 #[derive(Clone, Copy)]
 enum Escape {
     None,

@@ -1,32 +1,33 @@
-//! How much of a page's text readers see, how much stands in links, and where addresses are.
+//! Measures how much of the text of a page is visible or inside links, and locates URLs in it.
 //!
-//! Looks at attributes only: style sheets and scripts may hide or show anything, and are not read.
-//! Text is hidden inside an element with the attribute `hidden`, or whose `style` says
-//! `display:none`, `visibility:hidden`, a font of size 0, a place far off the screen, or a colour
-//! that is also its background; and inside elements whose colour is the background of the page, as
-//! long as no other background was met. What hides the whole page is left aside: scripts show it.
+//! Only attributes are considered. Style sheets and scripts may hide or show anything, and are not
+//! read. Text is hidden inside an element with the attribute `hidden`, or whose `style` says
+//! `display:none`, `visibility:hidden`, a font size of 0, a position far off the screen, or a
+//! colour equal to its background. Text is also hidden inside elements whose colour is the
+//! background of the page, as long as no other background was met. Rules that hide the whole page
+//! are ignored, because scripts show it.
 //!
-//! No tree is built. An element ends at the end tag that matches it by counting; one whose end tag
-//! may be missing ends at the next start tag of its name, so that a forgotten tag does not hide the
-//! rest of a page.
+//! No tree is built. An element ends at its matching end tag, found by counting. An element whose
+//! end tag may be missing ends at the next start tag with its name, so that a forgotten tag does
+//! not hide the rest of a page.
 
 use super::tag::Tag;
 use super::token::{Name, Tokenizer};
 
-/// What was found, in bytes of the text taken.
+/// The result, in bytes of the extracted text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Visibility {
-    /// Text, without addresses and what separates words and lines.
+    /// Text, without URLs and separators between words and lines.
     pub text_bytes: u64,
     /// Text that readers do not see.
     pub hidden_bytes: u64,
     /// Text in links.
     pub anchor_bytes: u64,
-    /// Elements `a` and `area` with an address.
+    /// Number of `a` and `area` elements with a URL.
     pub n_links: u32,
-    /// A hash of the start tags in their order, equal for pages of one template.
+    /// A hash of the start tags in order, equal for pages of one template.
     pub skeleton: u64,
-    /// Where in the text the addresses of links stand, start and end, in order.
+    /// Start and end of the URLs of links in the text, in order.
     pub addresses: Vec<[u32; 2]>,
 }
 
@@ -37,13 +38,13 @@ impl Visibility {
         self.hidden_bytes as f64 / self.text_bytes.max(1) as f64
     }
 
-    /// Share of the text that stands in links.
+    /// Share of the text that is inside links.
     #[must_use]
     pub fn anchor(&self) -> f64 {
         self.anchor_bytes as f64 / self.text_bytes.max(1) as f64
     }
 
-    /// Appends the text without the addresses.
+    /// Appends the text without the URLs.
     pub fn cut(&self, text: &str, out: &mut String) {
         let mut from = 0;
         for [start, end] in &self.addresses {
@@ -54,7 +55,7 @@ impl Visibility {
     }
 }
 
-/// Follows a page while it is read.
+/// Measures visibility while a page is read.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub(super) found: Visibility,
@@ -80,7 +81,7 @@ impl Hidden {
 }
 
 impl Watch {
-    /// So many bytes of text came.
+    /// Called for text of `n_bytes` bytes.
     #[inline]
     pub(super) fn text(&mut self, n_bytes: usize) {
         let n = n_bytes as u64;
@@ -89,9 +90,9 @@ impl Watch {
         self.found.anchor_bytes += if self.is_in_link { n } else { 0 };
     }
 
-    /// An address stands there.
+    /// Called for a URL in the text.
     pub(super) fn address(&mut self, text: &str, before: usize) {
-        // A blank goes with it, a line end stays.
+        // A space before the URL belongs to it; a line end does not.
         let start = before + usize::from(text.as_bytes().get(before) == Some(&b'\n'));
         let place = [start, text.len()].map(u32::try_from);
         if let [Ok(start), Ok(end)] = place
@@ -150,7 +151,7 @@ impl Watch {
     fn hides(&mut self, tag: Tag, tokenizer: &Tokenizer<'_>) -> bool {
         let mut is_hidden = false;
         for attribute in tokenizer.attributes() {
-            // Nearly all attributes are told by their length.
+            // The length alone rules out nearly all attributes.
             is_hidden |= match attribute.name.len() {
                 6 if attribute.name.eq_ignore_ascii_case("hidden") => true,
                 5 if attribute.name.eq_ignore_ascii_case("style") => {
@@ -210,7 +211,7 @@ impl Watch {
     }
 }
 
-/// Elements whose end tags are often left out.
+/// Elements whose end tags are often omitted.
 fn may_stay_open(tag: Tag) -> bool {
     matches!(
         tag,
@@ -218,16 +219,16 @@ fn may_stay_open(tag: Tag) -> bool {
     )
 }
 
-/// Nothing that far to the left or above is seen, in any unit.
+/// An element that far to the left or above is not visible, in any unit.
 const OFF_SCREEN: f64 = -900.0;
 
-/// The number of a length; none if it has no number or is in percent.
+/// The number in a length; none if it has no number or is a percentage.
 fn length(value: &str) -> Option<f64> {
     let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     number.trim().parse().ok()
 }
 
-/// Red, green and blue of a colour; none if it is not one of the usual ways to write one.
+/// Red, green and blue of a colour; none if the notation is unusual.
 fn colour(value: &str) -> Option<[u8; 3]> {
     let value = value.trim().to_ascii_lowercase();
     let hex = |digits: &str| u8::from_str_radix(digits, 16).ok();

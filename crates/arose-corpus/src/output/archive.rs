@@ -14,12 +14,12 @@ use crate::source::member::Packing;
 
 /// A web archive being copied.
 pub(super) struct Archive<P: Parts> {
-    /// The file, to copy packed bytes from.
+    /// The file from which compressed bytes are copied.
     original: File,
     /// How each record is compressed.
     packing: Packing,
     copies: Copies<P>,
-    /// Bytes at the start of the file that every part needs: the dictionary of zstd.
+    /// Number of bytes at the start of the file that every part needs: the zstd dictionary.
     n_prefix: u64,
 }
 
@@ -40,7 +40,7 @@ impl<P: Parts> Archive<P> {
         mut cutter: RecordCutter,
     ) -> io::Result<Copies<P>> {
         let file_end = self.original.metadata()?.len();
-        // A record waits until it is known where the next one starts.
+        // A record waits until the start of the next one is known.
         let mut waiting: Option<Record> = None;
         let mut is_first = true;
         loop {
@@ -62,7 +62,7 @@ impl<P: Parts> Archive<P> {
             };
             let position = record.place.position;
             if std::mem::take(&mut is_first) && self.packing == Packing::Zstd {
-                // A dictionary may come before the first record.
+                // A dictionary may precede the first record.
                 self.n_prefix = position.offset;
                 self.copy(0, position.offset)?;
             }
@@ -83,7 +83,7 @@ impl<P: Parts> Archive<P> {
         }
     }
 
-    /// Writes a revisit record in the place of one.
+    /// Writes a revisit record in place of a record.
     fn put_revisit(
         &mut self,
         record: &Record,
@@ -98,7 +98,7 @@ impl<P: Parts> Archive<P> {
         self.pack(&[&head, &block, b"\r\n\r\n"])
     }
 
-    /// Packs a record by itself.
+    /// Compresses a record on its own.
     fn pack(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         let mut packed = Packed::new(Vec::new(), self.packing)?;
         for part in parts {
@@ -109,7 +109,7 @@ impl<P: Parts> Archive<P> {
         self.copies.write_all(&record)
     }
 
-    /// Starts a new part if a record of this size has no room.
+    /// Starts a new part if a record of this size does not fit.
     fn make_room(&mut self, n_bytes: u64) -> io::Result<()> {
         if self.copies.make_room(n_bytes)? {
             self.copy(0, self.n_prefix)?;
@@ -118,7 +118,7 @@ impl<P: Parts> Archive<P> {
         Ok(())
     }
 
-    /// Copies a record whose packed bytes reach to `end`, if it is alone in them.
+    /// Copies a record whose compressed bytes extend to `end`, if they contain no other record.
     fn put(&mut self, record: &Record, end: Option<u64>) -> io::Result<()> {
         let Position { offset, inner } = record.place.position;
         let is_alone = self.packing != Packing::Plain && inner == 0;

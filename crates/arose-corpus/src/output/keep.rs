@@ -43,24 +43,24 @@ use crate::source::member::Packing;
 use crate::source::raw::Handle;
 use crate::source::stream::Stream;
 
-/// What came of it.
+/// The result of copying.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Positions at which a record was found and copied.
     pub copied: u64,
     /// Positions at which no record starts.
     pub missing: u64,
-    /// The first record that is there and could not be copied: a Parquet row with a damaged cell in
-    /// some other column than the text, for instance.
+    /// The first record that exists but could not be copied: for example, a Parquet row with a
+    /// damaged cell in a column other than the text.
     pub lost: Option<Warning>,
 }
 
-/// Copies the records of the file `source` that start at `positions`, which must ascend. Of an
+/// Copies the records of the file `source` that start at `positions`, which must ascend. For an
 /// archive, the records that describe the file are copied too.
 ///
 /// # Errors
 ///
-/// If the file cannot be read or the output not be written.
+/// If the file cannot be read or the output cannot be written.
 pub fn keep(
     source: &Path,
     positions: &[Position],
@@ -70,12 +70,13 @@ pub fn keep(
     keep_parts(source, positions, None, Whole(out), config)
 }
 
-/// As [`keep`], into an output that may have several parts. Of an archive, all records are copied
-/// but those that are dropped, if that is told; records at `positions` have to be among them.
+/// Like [`keep`], with an output that may have several parts. For an archive with `dropped`, all
+/// records are copied except the dropped ones; the records at `positions` must be among the copied
+/// ones.
 ///
 /// # Errors
 ///
-/// If the file cannot be read or the output not be written.
+/// If the file cannot be read or the output cannot be written.
 pub fn keep_parts(
     source: &Path,
     positions: &[Position],
@@ -138,7 +139,7 @@ pub fn keep_parts(
             let cutter = RecordCutter::new(&path, stream, dialect, config, Blocks::All);
             let original = open()?;
             match packing {
-                // These are made for whole files: what compresses well there does not by record.
+                // These formats are designed for whole files and compress single records badly.
                 Packing::Xz | Packing::Bzip2 => {
                     Copies::new(out, packing, Frame::LINES).and_then(|copies| {
                         let archive = Archive::new(original, Packing::Plain, copies);
@@ -162,14 +163,14 @@ pub fn keep_parts(
     Ok(chosen.finish())
 }
 
-/// Copies parts of a plain file of lines, given as ascending ranges of bytes that each end where a
-/// line does.
+/// Copies parts of an uncompressed file of lines, given as ascending byte ranges that each end at a
+/// line end.
 ///
-/// For those who know where their records end.
+/// For callers that know where their records end.
 ///
 /// # Errors
 ///
-/// If the file cannot be read or the output not be written.
+/// If the file cannot be read or the output cannot be written.
 pub fn keep_ranges(
     source: &Path,
     ranges: &[Range<u64>],
@@ -195,11 +196,11 @@ pub fn keep_ranges(
     })
 }
 
-/// Bytes that are copied together.
+/// Number of bytes copied together.
 const COPY_BYTES: usize = 256 << 10;
 
-/// Copies ranges by way of a buffer: many short ones then take a third less time than if the kernel
-/// copied each from file to file.
+/// Copies ranges through a buffer. For many short ranges this takes a third less time than if the
+/// kernel copied each from file to file.
 fn copy_ranges(file: &File, ranges: &[Range<u64>], out: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; COPY_BYTES];
     let mut n = 0;
@@ -222,7 +223,7 @@ fn copy_ranges(file: &File, ranges: &[Range<u64>], out: &mut impl Write) -> io::
     out.write_all(&buffer[..n])
 }
 
-/// Whether a file contains plain JSON Lines, whose records are ranges of bytes.
+/// Whether a file contains uncompressed JSON Lines, whose records are byte ranges.
 #[must_use]
 pub fn is_plain_json_lines(source: &Path, config: &Config) -> bool {
     let Ok(file) = File::open(source) else {
@@ -236,7 +237,7 @@ pub fn is_plain_json_lines(source: &Path, config: &Config) -> bool {
 /// Whether a file is a web archive.
 #[must_use]
 pub fn is_archive(source: &Path, config: &Config) -> bool {
-    // Of a directory of pages, none is opened for this.
+    // No file of a directory of pages is opened for this.
     if is_document_name(source) {
         return false;
     }
@@ -266,14 +267,14 @@ pub(super) fn starts_array(stream: &Stream) -> bool {
     head.trim_ascii_start().starts_with(b"[")
 }
 
-/// The positions still to come.
+/// The remaining positions.
 pub(super) struct Chosen<'a> {
     positions: &'a [Position],
     kept: Kept,
 }
 
 impl Chosen<'_> {
-    /// Whether the record at `position` stays; records must be requested in order.
+    /// Whether the record at `position` is kept; records must be requested in order.
     pub(super) fn has(&mut self, position: Position) -> bool {
         while let [first, rest @ ..] = self.positions
             && *first <= position
@@ -297,7 +298,7 @@ impl Chosen<'_> {
     }
 }
 
-/// A line, ended whether or not the original was.
+/// A line with a line end, even if the original had none.
 fn line(bytes: &[u8]) -> Vec<u8> {
     [bytes.strip_suffix(b"\n").unwrap_or(bytes), b"\n"].concat()
 }
@@ -353,7 +354,7 @@ fn keep_cells(
     copies.finish()
 }
 
-/// A file that is one document stays or goes.
+/// Keeps or drops a file that is one document.
 fn keep_whole(chosen: &mut Chosen<'_>, mut original: File, mut out: impl Write) -> io::Result<()> {
     if chosen.has(Position::default()) {
         io::copy(&mut original, &mut out)?;

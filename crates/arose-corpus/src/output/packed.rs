@@ -28,7 +28,7 @@ impl<W: Write> Packed<W> {
         })
     }
 
-    /// Writes a line, ended whether or not the original was.
+    /// Writes a line with a line end, even if the original had none.
     pub(super) fn put_line(&mut self, line: &[u8]) -> io::Result<()> {
         self.write_all(line.strip_suffix(b"\n").unwrap_or(line))?;
         self.write_all(b"\n")
@@ -68,7 +68,8 @@ impl<W: Write> Write for Packed<W> {
         }
     }
 
-    /// Nothing: a flush would cost compression, and [`finish`](Packed::finish) writes the rest.
+    /// Does nothing: a flush would worsen compression, and [`finish`](Packed::finish) writes the
+    /// rest.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

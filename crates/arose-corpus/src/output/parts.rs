@@ -7,17 +7,17 @@ use crate::source::member::Packing;
 
 /// An output in parts of a limited size.
 pub trait Parts: Write {
-    /// The most bytes a part may have, unless a single record has more; none if there is no limit.
+    /// Maximum bytes of a part, unless a single record is larger; none if there is no limit.
     fn limit(&self) -> Option<u64>;
 
-    /// Bytes in this part.
+    /// Number of bytes in this part.
     fn n_bytes(&self) -> u64;
 
     /// Ends this part and starts the next one.
     ///
     /// # Errors
     ///
-    /// If the next one cannot be made.
+    /// If the next part cannot be created.
     fn next_part(&mut self) -> io::Result<()>;
 }
 
@@ -48,7 +48,7 @@ impl<W: Write> Parts for Whole<W> {
     }
 }
 
-/// What stands around the records of a part.
+/// The bytes around and between the records of a part.
 pub(super) struct Frame {
     pub(super) before: Vec<u8>,
     pub(super) between: &'static [u8],
@@ -76,20 +76,21 @@ impl Frame {
     }
 }
 
-/// Records on their way into parts, each compressed as a whole.
+/// Writes records to parts, each compressed as a whole.
 pub(super) struct Copies<P: Parts> {
-    /// None only while a part is changed.
+    /// None only while the part is being changed.
     packed: Option<Packed<P>>,
     packing: Packing,
     frame: Frame,
     /// Records in this part.
     pub(super) n_records: u64,
-    /// Bytes put in since the packed part last grew, and its size then: what is on its way.
+    /// Bytes added since the compressed part last grew, and its size then. They show how much is
+    /// still buffered.
     n_waiting: u64,
     n_seen: u64,
 }
 
-/// What the end of a packed stream takes, at most.
+/// Maximum size of the end of a compressed stream.
 const TAIL_BYTES: u64 = 64;
 
 impl<P: Parts> Copies<P> {
@@ -114,7 +115,7 @@ impl<P: Parts> Copies<P> {
         written
     }
 
-    /// Puts a record into this part, or into a new one if it has no room.
+    /// Adds a record to this part, or to a new part if it does not fit.
     pub(super) fn put(&mut self, record: &[u8]) -> io::Result<()> {
         self.make_room(record.len() as u64)?;
         if self.n_records > 0 {
@@ -124,7 +125,8 @@ impl<P: Parts> Copies<P> {
         self.write_all(record)
     }
 
-    /// Starts a new part if a record of this size, not put in yet, has no room; whether it did.
+    /// Starts a new part if a record of this size, not added yet, does not fit. Returns whether it
+    /// did.
     pub(super) fn make_room(&mut self, n_bytes: u64) -> io::Result<bool> {
         let Some(packed) = &self.packed else {
             return Ok(false);

@@ -1,9 +1,9 @@
 //! Documents dropped from a web archive, and the revisit records in their place.
 //!
-//! A revisit record says that a page was there, without its body: it keeps the header of the record
-//! that it replaces and the HTTP header, and refers to the record that was kept. Where both are
-//! known to have the same payload it is the standard's `identical-payload-digest`, which can be
-//! replayed. Any other duplicate has a profile of our own, since the standard has none.
+//! A revisit record documents a visit to a page without storing its body. It keeps the header of
+//! the record that it replaces and the HTTP header, and refers to the kept record. If both are
+//! known to have the same payload, it uses the standard profile `identical-payload-digest`, which
+//! can be replayed. Other duplicates use a profile of arose, since the standard has none.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,19 @@ pub const NEAR_DUPLICATE: &str = "urn:arose:revisit:near-duplicate";
 /// The standard profile, for records with the same payload.
 pub const IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
-/// A document that is dropped.
+/// A dropped document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DroppedRecord {
-    /// Where its record starts.
+    /// The start of its record.
     pub position: Position,
-    /// What a revisit record refers to; if there is nothing, the record goes.
+    /// The document that the revisit record refers to; if none, the record is omitted.
     pub original: Option<RefersTo>,
 }
 
-/// The document that was kept in the place of another.
+/// The document kept in place of another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefersTo {
-    /// Its number in the corpus; none if it is not there.
+    /// Its number in the corpus; none if it is not in the corpus.
     pub number: Option<u64>,
     /// The URI of its record.
     pub id: Option<String>,
@@ -40,27 +40,27 @@ pub struct RefersTo {
     pub url: Option<String>,
     /// When it was fetched, in seconds since 1970.
     pub date: Option<i64>,
-    /// The rule that made the two duplicates.
+    /// The rule that matched the pair.
     pub rule: String,
-    /// How similar they are.
+    /// Their similarity.
     pub similarity: Option<f64>,
 }
 
-/// The payload digests of kept documents, by their numbers in the corpus: of those that are asked
-/// for, as far as their records have been copied.
+/// The payload digests of kept documents, by their numbers in the corpus. Contains the requested
+/// documents, as far as their records have been copied.
 pub type Payloads = BTreeMap<u64, Option<String>>;
 
-/// What is dropped from an archive.
+/// The documents to drop from an archive.
 #[derive(Debug)]
 pub struct Dropped<'a> {
     /// The dropped documents of the file; ascending.
     records: &'a [DroppedRecord],
-    /// Kept documents of the file that others were dropped for; ascending.
+    /// Kept documents of the file for which others were dropped; ascending.
     originals: &'a [(Position, u64)],
     payloads: &'a mut Payloads,
 }
 
-/// What becomes of a record.
+/// The decision about a record.
 pub(crate) enum Fate<'a> {
     Stays,
     Goes,
@@ -68,7 +68,7 @@ pub(crate) enum Fate<'a> {
 }
 
 impl<'a> Dropped<'a> {
-    /// The dropped documents of a file and the kept ones that others were dropped for, both
+    /// The dropped documents of a file, and the kept documents for which others were dropped, both
     /// ascending by position.
     pub fn new(
         records: &'a [DroppedRecord],
@@ -82,7 +82,7 @@ impl<'a> Dropped<'a> {
         }
     }
 
-    /// Decides about the next record in order, and remembers its payload if it is requested.
+    /// Decides about the next record in order, and stores its payload digest if it is requested.
     pub(crate) fn next(&mut self, record: &Record) -> Fate<'a> {
         let position = record.place.position;
         while let [(at, number), rest @ ..] = self.originals
@@ -156,7 +156,7 @@ pub(crate) fn revisit(
     [head, http_head.to_vec()]
 }
 
-/// The first line of a header, and the fields that a revisit record has too.
+/// The first line of a header, and the fields that the revisit record keeps.
 fn kept_fields(raw_head: &[u8]) -> (&[u8], Vec<u8>) {
     let replaced = [
         "warc-type",
@@ -174,7 +174,7 @@ fn kept_fields(raw_head: &[u8]) -> (&[u8], Vec<u8>) {
     let mut fields = Vec::new();
     let mut is_kept = false;
     for line in lines {
-        // A line that starts with a blank continues the field before.
+        // A line that starts with whitespace continues the previous field.
         if !matches!(line.first(), Some(b' ' | b'\t')) {
             let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
             let name = name.trim_ascii().to_ascii_lowercase();
@@ -188,7 +188,7 @@ fn kept_fields(raw_head: &[u8]) -> (&[u8], Vec<u8>) {
     (version, fields)
 }
 
-/// The digest of the payload: as the header has it, else computed.
+/// The digest of the payload: from the header, or else computed.
 fn payload_digest(record: &Record) -> String {
     let lines = record.raw_head.split(|&byte| byte == b'\n');
     let mut stated = lines.filter_map(|line| {
@@ -203,7 +203,7 @@ fn payload_digest(record: &Record) -> String {
     })
 }
 
-/// Bytes of the block that are an HTTP header.
+/// Number of bytes of the block that are an HTTP header.
 fn http_head_bytes(record: &Record) -> usize {
     let content_type = record.head.content_type.as_deref().unwrap_or_default();
     if !content_type.trim_start().starts_with("application/http") {

@@ -1,4 +1,4 @@
-//! Copies the records of a file, with other texts in some of them, into a file of the same format.
+//! Copies the records of a file, with the text of some replaced, into a file of the same format.
 //!
 //! | format | a changed record |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | Parquet | the row with another value in its text column |
 //! | plain text | the new text |
 //!
-//! All other records are copied byte for byte, and all other fields stay. Web pages and archives
-//! cannot be rewritten: their text is taken from markup.
+//! All other records are copied byte for byte, and all other fields are unchanged. Web pages and
+//! archives cannot be rewritten, because their text is extracted from markup.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -41,7 +41,7 @@ use crate::source::input::Origin;
 use crate::source::raw::Handle;
 use crate::source::stream::Stream;
 
-/// What happens to a record.
+/// The change to a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// It is copied.
@@ -52,10 +52,10 @@ pub enum Change {
     Text(String),
 }
 
-/// Decides, record by record in the order of their positions.
+/// Decides about records, in the order of their positions.
 type Decide<'a> = &'a mut dyn FnMut(Position) -> io::Result<Change>;
 
-/// Whether the texts of a file can be replaced: not those of web pages, PDF files and archives.
+/// Whether the texts of a file can be replaced; false for web pages, PDF files and archives.
 #[must_use]
 pub fn is_rewritable(source: &Path, config: &Config) -> bool {
     let Ok(file) = File::open(source) else {
@@ -68,14 +68,14 @@ pub fn is_rewritable(source: &Path, config: &Config) -> bool {
     )
 }
 
-/// Copies the file `source` to `out` as `decide` says.
+/// Copies the file `source` to `out` with the changes of `decide`.
 ///
-/// Returns the first record that `decide` was asked about and that could not be copied, if there is
-/// one: a Parquet row with a damaged cell, for instance.
+/// Returns the first record passed to `decide` that could not be copied, if there is one: for
+/// example, a Parquet row with a damaged cell.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, the output not be written, or a text not be replaced.
+/// If the file cannot be read, the output cannot be written, or a text cannot be replaced.
 pub fn rewrite(
     source: &Path,
     out: impl Write + Send,
@@ -262,7 +262,7 @@ fn rewrite_rows(
             let batch = changed(&batch, text.as_deref(), &changes)?;
             guarded(|| writer.write(&batch))
         })?;
-        // Those who decide count the rows.
+        // `decide` counts the rows, so it must be called for every row.
         for _ in n_done..n_rows {
             decide()?;
         }
@@ -309,7 +309,8 @@ fn changed(
     Ok(filter_record_batch(&batch, &is_kept)?)
 }
 
-/// A column with the changed values in the field that `names` lead to; none if it cannot hold them.
+/// A column with the changed values in the field that `names` lead to; none if it cannot contain
+/// them.
 fn replaced_in(array: &ArrayRef, names: &[String], changes: &[Change]) -> Option<ArrayRef> {
     let Some((name, rest)) = names.split_first() else {
         return is_text(array.data_type()).then(|| replaced(array, changes));

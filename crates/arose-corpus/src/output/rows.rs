@@ -1,10 +1,10 @@
 //! Copies rows of Parquet files with all their columns, in bounded memory.
 //!
-//! Nobody has looked at most of these columns before. They may be damaged or hostile, as those
-//! with the text may be, and are decoded within the same bounds: see [`crate::format::parquet`]. A
-//! batch has as many rows as fit into [`BATCH_BLOCKS`] by the densest page of each column. What is
-//! written goes to the output as soon as [`GROUP_BLOCKS`] wait. Rows that cannot be decoded are
-//! omitted, and the file is named as incomplete.
+//! Most of these columns have not been read before. They may be damaged or hostile, like those with
+//! the text, and are decoded within the same bounds; see [`crate::format::parquet`]. A batch has as
+//! many rows as fit into [`BATCH_BLOCKS`] by the densest page of each column. Rows are written to
+//! the output as soon as [`GROUP_BLOCKS`] are waiting. Rows that cannot be decoded are omitted, and
+//! the file is reported as incomplete.
 
 use std::fs::File;
 use std::path::Path;
@@ -32,10 +32,10 @@ use crate::format::parquet::unpack::{Refusal, Selected};
 use crate::format::parquet::{Bounds, damage, guarded, with_views};
 use crate::losses::Loss;
 
-/// Blocks of input that a batch is as large as, about; a larger row is a batch of its own.
+/// Approximate size of a batch in blocks of input; a larger row is a batch of its own.
 const BATCH_BLOCKS: u64 = 16;
 
-/// Blocks of input that wait before they are written as a row group.
+/// Number of blocks of input that wait before they are written as a row group.
 const GROUP_BLOCKS: usize = 64;
 
 /// A file whose rows are copied.
@@ -50,7 +50,7 @@ pub(super) struct Rows<'a> {
     batch_bytes: u64,
 }
 
-/// Why rows are not there.
+/// Why rows are missing.
 type Lost = (Reason, String);
 
 impl<'a> Rows<'a> {
@@ -77,31 +77,32 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// The columns as they are read and written here, where texts are views.
+    /// The columns as read and written here, with texts as views.
     pub(super) fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
 
-    /// Rows of each row group.
+    /// Number of rows of each row group.
     pub(super) fn groups(&self) -> impl Iterator<Item = usize> {
         let groups = self.metadata.metadata().row_groups().iter();
         groups.map(|group| usize::try_from(group.num_rows()).unwrap_or(0))
     }
 
-    /// A writer of files like this one.
+    /// A writer for files with the properties of this one.
     pub(super) fn writer<W: std::io::Write + Send>(
         &self,
         out: W,
     ) -> Result<ArrowWriter<W>, ParquetError> {
         let options = ArrowWriterOptions::new()
             .with_properties(like(self.metadata.metadata(), self.config))
-            // The file's own note stays, if there is one: its types are not views.
+            // The Arrow metadata of the file stays, if there is any, because its types are not
+            // views.
             .with_skip_arrow_metadata(true);
         ArrowWriter::try_new_with_options(out, Arc::clone(self.schema()), options)
     }
 
-    /// Hands out the rows of a row group that `select` chooses, without the first so many of them.
-    /// Returns how many there were and, if it is not all, why.
+    /// Passes on the rows of a row group. `select` chooses rows and leaves out a given number of
+    /// leading ones. Returns how many rows there were and, if some are missing, why.
     pub(super) fn read(
         &self,
         group: usize,
@@ -110,8 +111,8 @@ impl<'a> Rows<'a> {
     ) -> Result<(usize, Option<Lost>), ParquetError> {
         let n_rows = select(0).row_count();
         let (mut n_done, mut n_bytes, mut lost) = (0, 0, None);
-        // Damage costs a batch, and so does a list that many rows cannot have at once. In smaller
-        // batches it costs fewer rows before it.
+        // Damage loses a batch, and so does a list that is too large for many rows at once. With
+        // smaller batches, fewer rows before the damage are lost.
         for most_rows in [MAX_ROWS as usize, 64, 1] {
             let opened = self.batches(group, select(n_done), most_rows);
             let (mut batches, refusal) = match opened {
@@ -145,7 +146,7 @@ impl<'a> Rows<'a> {
         Ok((n_done, lost))
     }
 
-    /// What a row group may give by its size.
+    /// The output allowed for a row group of this size.
     fn most_bytes(&self, group: usize) -> u64 {
         let group = self.metadata.metadata().row_group(group);
         let [n_rows, packed_bytes] =
@@ -185,7 +186,7 @@ impl<'a> Rows<'a> {
         selected.open(file, checked, n_rows.clamp(1, most_rows), limits)
     }
 
-    /// Says that rows from this one on are missing.
+    /// A warning that rows are missing, starting with this one.
     pub(super) fn warning(&self, group: usize, row: u64, (reason, detail): Lost) -> Warning {
         Warning {
             source: self.source.into(),
@@ -200,10 +201,10 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Pages that are kept side by side, one of each column, per byte of the file.
+/// Maximum bytes of pages held together, one per column, per byte of the file.
 const HELD_PER_BYTE: u64 = 4;
 
-/// Copies chosen rows. Only row groups with such rows are looked at: others may be damaged.
+/// Copies chosen rows. Row groups without chosen rows are not read, because they may be damaged.
 pub(super) fn keep_rows(
     source: &Path,
     file: File,
@@ -239,7 +240,7 @@ pub(super) fn keep_rows(
         };
         let (n_done, lost) = rows.read(number, select, &mut |batch| {
             let mut open = writer.take().expect("there always is a writer");
-            // What waits is not packed yet, so this is more than the rows will take.
+            // Waiting rows are not compressed yet, so this overestimates their final size.
             let there = (open.bytes_written() + open.in_progress_size()) as u64;
             let n_bytes = there + row_bytes(&batch);
             if n_in_part > 0 && limit.is_some_and(|limit| n_bytes > limit) {
@@ -266,7 +267,7 @@ pub(super) fn keep_rows(
     Ok(kept)
 }
 
-/// All rows of a row group but the first so many.
+/// All rows of a row group except the first `n_done`.
 pub(super) fn rows_after(n_rows: usize, n_done: usize) -> RowSelection {
     let selectors = vec![
         RowSelector::skip(n_done),
@@ -275,8 +276,8 @@ pub(super) fn rows_after(n_rows: usize, n_done: usize) -> RowSelection {
     selectors.into()
 }
 
-/// Hands on a batch, in pieces if it is larger than `most` bytes: a text that many rows share is
-/// held once and may be written once for each of them.
+/// Passes on a batch, in pieces if it is larger than `most` bytes. A text that many rows share is
+/// held once, but may be written once for each of them.
 fn in_pieces(
     batch: RecordBatch,
     most: u64,
@@ -291,14 +292,14 @@ fn in_pieces(
     in_pieces(batch.slice(middle, n_rows - middle), most, take)
 }
 
-/// Bytes of the values of a batch.
+/// Size of the values of a batch in bytes.
 fn row_bytes(batch: &RecordBatch) -> u64 {
     batch.columns().iter().map(|column| n_bytes(column)).sum()
 }
 
-/// Bytes of values. Those that share memory are counted once each.
+/// Size of values in bytes. Values that share memory are counted separately.
 fn n_bytes(array: &dyn Array) -> u64 {
-    // The low half of a view is a length.
+    // The low half of a view is its length.
     let lengths = |views: &[u128]| {
         views
             .iter()
@@ -332,7 +333,7 @@ fn n_bytes(array: &dyn Array) -> u64 {
     }
 }
 
-/// The values of lists that begin and end at these offsets.
+/// The values of the lists with these offsets.
 fn within<O: OffsetSizeTrait>(values: &dyn Array, offsets: &[O]) -> ArrayRef {
     match (offsets.first(), offsets.last()) {
         (Some(first), Some(last)) => {
@@ -342,8 +343,8 @@ fn within<O: OffsetSizeTrait>(values: &dyn Array, offsets: &[O]) -> ArrayRef {
     }
 }
 
-/// Settings that write a file like the one described: its compression, its columns with
-/// dictionaries, and the notes of those who made it.
+/// Settings to write a file like the one described: its compression, its columns with dictionaries,
+/// and its metadata.
 fn like(metadata: &ParquetMetaData, config: &Config) -> WriterProperties {
     let mut groups = metadata.row_groups().iter();
     let columns = groups.next().map_or(&[][..], |group| group.columns());
@@ -361,7 +362,7 @@ fn like(metadata: &ParquetMetaData, config: &Config) -> WriterProperties {
         .build()
 }
 
-/// Whether values of a column go by a dictionary; some writers do not say where it is.
+/// Whether a column uses a dictionary; some writers do not record its position.
 fn has_dictionary(column: &ColumnChunkMetaData) -> bool {
     let by_dictionary = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY];
     column

@@ -1,8 +1,8 @@
 //! Writes documents as JSON Lines and Parquet.
 //!
-//! Both have the same fields under the names that the readers look for, so what is written can be
-//! read back. Web archives are written by [`crate::format::warc::write`], and records that should
-//! leave as they came by [`crate::output::keep`].
+//! Both have the same fields under the names that the readers look for, so the output can be read
+//! back. [`crate::format::warc::write`] writes web archives, and [`crate::output::keep`] copies
+//! records unchanged.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub fn write_json_with(
     out.write_all(b"\n")
 }
 
-/// Text held before it is handed to the encoder.
+/// Bytes of text held before they are passed to the encoder.
 const BATCH_BYTES: usize = 8 << 20;
 
 /// Encoded bytes after which a row group is closed.
@@ -118,7 +118,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         }
     }
 
-    /// Ends the file and gives the output back.
+    /// Ends the file and returns the output.
     ///
     /// # Errors
     ///

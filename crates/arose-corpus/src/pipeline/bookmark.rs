@@ -1,51 +1,51 @@
 //! Bookmarks: positions in a corpus from which another process can resume reading.
 //!
-//! A bookmark says how many inputs come before it and where in the next one it is. Files are
-//! entered at the position itself where they can be: plain ones by a seek, compressed ones at the
-//! member that holds it, of which the bytes before it are decoded again. What was read before is
-//! neither parsed nor delivered again.
+//! A bookmark records the number of inputs before it and its position in the next one. Where
+//! possible, reading starts at the position itself: in an uncompressed file by a seek, in a
+//! compressed file at the member that contains it, where the bytes before it are decoded again.
+//! Records before the bookmark are neither parsed nor delivered again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Counts, Position};
 use crate::pipeline::open::Open;
 
-/// A place between two records of a corpus, and what was counted up to it.
+/// A position between two records of a corpus, and the counts up to it.
 ///
-/// It means the same in another process, with any number of threads, as long as inputs, settings
-/// and files are the same.
+/// It is valid in another process and with any number of threads, as long as inputs, settings and
+/// files are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bookmark {
     pub(crate) start: Start,
     pub(crate) counts: Counts,
 }
 
-/// A place between two records of a corpus.
+/// A position between two records of a corpus.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Start {
-    /// Inputs before the one it is in.
+    /// Number of inputs before the current one.
     pub(crate) n_inputs: u64,
-    /// Where in it; its start if there is none.
+    /// The position in the input; its start if none.
     pub(crate) within: Option<Within>,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Within {
     pub(crate) position: Position,
-    /// Bytes of output before it, or row groups.
+    /// Bytes of output before it, or number of row groups.
     pub(crate) index: u64,
-    /// What the cutter remembers of what came before.
+    /// The state of the cutter.
     pub(crate) state: State,
 }
 
-/// What a cutter remembers.
+/// State of a cutter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) enum State {
-    /// Nothing.
+    /// No state.
     #[default]
     None,
-    /// Rows that were given up: how many bytes, and up to where.
+    /// Abandoned rows: their number of bytes, and where they ended.
     Rows { given_up: u64, given_up_to: u64 },
     /// Whether an array is open, and the indentation of the line.
     Values {
@@ -55,10 +55,10 @@ pub(crate) enum State {
 }
 
 impl Open {
-    /// The place of what comes next, in the input of this number; none where it cannot be told.
+    /// The start of the next task, in the input with this number; none if it cannot be determined.
     pub(crate) fn start(&mut self, n_inputs: u64) -> Option<Start> {
         let within = match self {
-            // There is one thing to come, or nothing.
+            // At most one item is left.
             Open::Whole(_) | Open::Skipped(_) => None,
             _ => Some(self.within()?),
         };
@@ -87,7 +87,7 @@ impl Open {
         })
     }
 
-    /// Goes to a place of this input; whether it got there.
+    /// Moves to a position of this input. Returns whether it was reached.
     pub(crate) fn go_on(&mut self, within: &Within) -> bool {
         let stream = match self {
             Open::Lines(cutter) => cutter.stream().1,
@@ -107,7 +107,7 @@ impl Open {
     }
 }
 
-/// Paths in files of text, whatever their bytes are.
+/// Serializes paths as text, whatever their bytes.
 pub(crate) mod path {
     use std::ffi::OsString;
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -147,7 +147,7 @@ mod tests {
         packer.finish().unwrap()
     }
 
-    /// Files of every kind, some damaged.
+    /// Files of every kind, some of them damaged.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
@@ -210,13 +210,13 @@ mod tests {
     fn config(threads: usize) -> Config {
         Config {
             threads: NonZeroUsize::new(threads).unwrap(),
-            // Many portions.
+            // A small block size gives many tasks.
             block_bytes: NonZeroUsize::new(700).unwrap(),
             ..Config::default()
         }
     }
 
-    /// Reads until the next bookmark after `n` items; all there is if none comes.
+    /// Reads until the next bookmark after `n` items, or to the end if there is none.
     fn stretch(inputs: &[PathBuf], from: &Bookmark, n: usize, threads: usize) -> Stretch {
         let mut documents = read_from_bookmark(inputs, config(threads), from, |item| item).unwrap();
         let mut items = Vec::new();
@@ -235,8 +235,7 @@ mod tests {
 
     type Stretch = (Vec<Item>, Result<Bookmark, Counts>);
 
-    /// Whatever the number of threads and wherever reading is interrupted, nothing is lost and
-    /// nothing comes twice.
+    /// Nothing is lost or delivered twice, for any number of threads and any point of interruption.
     #[test]
     fn reading_goes_on_at_bookmarks() {
         let folder = folder();
@@ -249,7 +248,7 @@ mod tests {
             let mut bookmark = Bookmark::default();
             let mut n_bookmarks = 0;
             let counts = loop {
-                // As it is kept in a file.
+                // The bookmark in its serialized form.
                 let text = serde_json::to_string(&bookmark).unwrap();
                 bookmark = serde_json::from_str(&text).unwrap();
                 let (more, next) = stretch(&inputs, &bookmark, n, threads);

@@ -3,7 +3,7 @@
 //! *Question.* A report shows a few dozen documents of a corpus. How can their texts be read
 //! without reading the corpus again?
 //!
-//! *Idea.* A [`Position`] says where a record is, so go there:
+//! *Idea.* A [`Position`] locates a record, so go there:
 //!
 //! | input | access to a record |
 //! |---|---|
@@ -18,8 +18,8 @@
 //!
 //! *Error.* A file may have changed. If no record starts at a position, or the record contains no
 //! document, the result has none. In JSON that is not JSON Lines, any object that starts at a
-//! position counts as the record. A record that was replaced by another of the same length is not
-//! noticed: compare [`Document::digest`] if that matters.
+//! position counts as the record. If a record was replaced by another of the same length, this is
+//! not noticed. Compare [`Document::digest`] if that matters.
 //!
 //! *Not for* reading much of a file: [`read`](crate::read()) uses all cores and reads forward.
 
@@ -31,11 +31,12 @@ use crate::error::Error;
 use crate::pipeline::open::Open;
 use crate::source::input::{Input, Origin};
 
-/// The documents of the file `source` at `positions`, which must ascend; none where there is none.
+/// The documents of the file `source` at `positions`, which must ascend; none where there is no
+/// document.
 ///
 /// # Errors
 ///
-/// If there is no such file.
+/// If the file does not exist.
 pub fn fetch(
     source: &Path,
     positions: &[Position],
@@ -61,7 +62,7 @@ pub fn fetch(
     .collect())
 }
 
-/// The body of an archived record, content codings removed.
+/// The body of an archived record, with content codings removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// The bytes, in their own character set.
@@ -70,12 +71,12 @@ pub struct Stored {
     pub content_type: Option<String>,
 }
 
-/// The body of the record at `position` of the archive `source`; none if the file is not an
-/// archive, no record starts there, or it holds no body.
+/// The body of the record at `position` of the archive `source`. None if the file is not an
+/// archive, no record starts there, or it has no body.
 ///
 /// # Errors
 ///
-/// If there is no such file.
+/// If the file does not exist.
 pub fn fetch_stored(
     source: &Path,
     position: Position,
@@ -93,7 +94,7 @@ pub fn fetch_stored(
 }
 
 impl Open {
-    /// What is at a position of an input that is not a table; none if no record starts there.
+    /// The item at a position of an input that is not a table; none if no record starts there.
     fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
         let item = match self {
             Open::Lines(cutter) => cutter.item_at(position, config)?,

@@ -1,7 +1,7 @@
-//! The pipeline that splits inputs into tasks, runs them in many threads and keeps their order.
+//! The pipeline: splits inputs into tasks, runs them in many threads and keeps their order.
 //!
-//! `open` makes an input a sequence of tasks, `read` runs them; `part` cuts a corpus into parts for
-//! many machines, `fetch` reads single records again, and `bookmark` lets another process go on.
+//! `open` splits an input into tasks, and `read` runs them. `part` splits a corpus into parts for
+//! many machines, `fetch` reads single records again, and `bookmark` lets another process resume.
 
 pub(crate) mod bookmark;
 pub(crate) mod fetch;

@@ -34,7 +34,7 @@ pub(crate) enum Open {
     Table(Table),
     /// A file that is one document.
     Whole(Box<Whole>),
-    /// What is left to say.
+    /// A last item to deliver.
     Skipped(Option<Item>),
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Whole {
 }
 
 impl Open {
-    /// Opens an input; what cannot be opened gives its notice.
+    /// Opens an input. If that fails, its only item is a warning.
     pub(crate) fn new(input: Input, config: &Config) -> Self {
         let (source, origin, handle) = match input {
             Input::Skipped(item) => return Open::Skipped(Some(item)),
@@ -73,7 +73,7 @@ impl Open {
         let Some(format) = sniff(&mut stream, &source, origin, config) else {
             return Open::Skipped(Some(unknown(&source, origin)));
         };
-        // A plain file that fails at its first byte, whatever its format.
+        // An uncompressed file that fails at its first byte, whatever its format.
         if stream.packing() == Packing::Plain
             && stream.window().is_empty()
             && let Some(at_break) = stream.resume()
@@ -123,7 +123,7 @@ impl Open {
         }
     }
 
-    /// Parquet is read from its end, so what is not a plain file is copied to one.
+    /// Parquet is read from its end, so an input that is not an uncompressed file is copied to one.
     fn table(source: &Arc<Path>, mut stream: Stream, is_file: bool, config: &Config) -> Self {
         let on_disk = match stream.packing() {
             Packing::Plain if is_file => OnDisk::Original(source.to_path_buf()),
@@ -138,7 +138,7 @@ impl Open {
         }
     }
 
-    /// Lets other threads decode ahead of this one, where the input is a packed file of records.
+    /// Lets other threads decode ahead of this one, if the input is a compressed file of records.
     pub(crate) fn read_ahead(&mut self, config: &Config) -> Option<Arc<Ahead>> {
         let (source, stream) = match self {
             Open::Lines(cutter) => cutter.stream(),
@@ -182,7 +182,7 @@ impl<B> Cut<B> {
 }
 
 impl Task {
-    /// Does the work.
+    /// Runs the task.
     pub(crate) fn run(self, config: &Config, sink: &mut dyn FnMut(Item)) {
         match self {
             Task::Lines(block) => block.read(config, sink),
@@ -210,7 +210,7 @@ fn read_records(records: &[Result<Record, Item>], config: &Config, sink: &mut dy
             Err(item) => sink(item.clone()),
             Ok(record) => {
                 let item = record.read(config);
-                // A document carries the warning itself; of two kinds of damage the first is the
+                // A document carries the warning itself. Of two kinds of damage, the first is the
                 // cause.
                 if let (Item::Skipped(skipped), Some(warning)) = (&item, &record.warning) {
                     sink(Item::Skipped(warning.clone()));
@@ -233,7 +233,7 @@ impl Whole {
         }
     }
 
-    /// All bytes of the file, or why they are not there.
+    /// All bytes of the file, or the reason why they are missing.
     fn body(&mut self, config: &Config) -> Result<Vec<u8>, Item> {
         let place = Place::new(&self.source, Position::default());
         let limit = config.limits.record_bytes;
@@ -247,7 +247,7 @@ impl Whole {
             let place = Place::new(&self.source, at_break.position);
             return Err(place.lost_file(at_break.reason, at_break.detail));
         }
-        // The buffer doubled while it was filled.
+        // The buffer doubled while it was filled, so release the excess.
         if body.capacity() / 5 > n / 4 {
             body.shrink_to_fit();
         }
@@ -291,11 +291,11 @@ impl Whole {
     }
 }
 
-/// What is said of a file without content.
+/// The message about a file without content.
 const EMPTY_FILE: &str = "0 bytes";
 
-/// A file whose format is not known. In a directory it is one of a kind; where the user names it,
-/// it is missing.
+/// A file of unknown format. In a directory it is only counted by its extension. If the user passed
+/// it, it is reported as lost.
 fn unknown(source: &Arc<Path>, origin: Origin) -> Item {
     let place = Place::new(source, Position::default());
     match origin {
@@ -304,7 +304,7 @@ fn unknown(source: &Arc<Path>, origin: Origin) -> Item {
     }
 }
 
-/// Opens a regular file. Others are refused: a FIFO would block, a device would not end.
+/// Opens a regular file. Others are rejected: a FIFO would block, and a device would never end.
 fn open_file(path: &Path) -> io::Result<File> {
     match std::fs::metadata(path)?.is_file() {
         true => File::open(path),

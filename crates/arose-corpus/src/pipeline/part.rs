@@ -1,8 +1,8 @@
 //! Parts of a corpus, for readers on many machines.
 //!
-//! [`parts`] cuts what the user names into parts in input order: a range of lines of a large plain
-//! file of JSON Lines, one other large file, or a number of small files. [`read_part`] reads one of
-//! them. The items of all parts, one after the other, are those of [`read`](crate::read).
+//! [`parts`] splits the inputs into parts in input order: a range of lines of a large uncompressed
+//! JSON Lines file, one other large file, or a number of small files. [`read_part`] reads one of
+//! them. The items of all parts, in order, are those of [`read`](crate::read).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -16,33 +16,33 @@ use crate::output::keep::is_plain_json_lines;
 use crate::pipeline::read::Documents;
 use crate::source::input::{Input, Inputs, Origin};
 
-/// Small files in a part.
+/// Maximum number of small files in a part.
 const MAX_FILES: usize = 4096;
 
-/// What one reader is to read.
+/// The input of one reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Files in order.
     pub files: Vec<PartFile>,
-    /// The lines of its only file that start in this range; all if none is given.
+    /// The lines of its only file that start in this range; all lines if none.
     pub range: Option<Range<u64>>,
 }
 
 /// A file of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Whether a directory held it: then it is skipped if neither name nor content tell its
-    /// format.
+    /// Whether it was found in a directory. Such a file is skipped if neither its name nor its
+    /// content shows its format.
     pub is_found: bool,
 }
 
-/// Cuts everything `inputs` stand for into parts of about `n_bytes`, and tells what was skipped.
+/// Splits `inputs` into parts of about `n_bytes`, and also returns the skipped items.
 ///
 /// # Errors
 ///
-/// If an input that was named does not exist.
+/// If an input passed by the user does not exist.
 pub fn parts(
     inputs: &[PathBuf],
     n_bytes: u64,
@@ -118,7 +118,7 @@ impl Cutter {
     }
 }
 
-/// Whether any part of the file is known by its name to hold JSON Lines.
+/// Whether the name of the file says that it contains JSON Lines.
 fn is_named_json_lines(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     extension == "jsonl" || extension == "ndjson"
@@ -150,7 +150,7 @@ pub fn read_part<T: Send + 'static>(
         source,
     })?;
     let inputs = match reader.limit() {
-        // A range inside one long line has none of its own, which does not make the file empty.
+        // A range inside one long line has no line of its own, but the file is not empty.
         0 => Inputs::of_files(std::iter::empty()),
         _ => Inputs::from_reader(&file.path, Box::new(reader)),
     };
@@ -159,7 +159,7 @@ pub fn read_part<T: Send + 'static>(
     }))
 }
 
-/// Where the first line that starts in `range` starts, and a reader of all that do.
+/// The start of the first line that starts in `range`, and a reader of all lines that do.
 fn lines(path: &Path, range: &Range<u64>) -> io::Result<(u64, io::Take<File>)> {
     let mut file = File::open(path)?;
     let start = line_start(&mut file, range.start)?;
@@ -179,7 +179,7 @@ fn line_start(file: &mut File, at: u64) -> io::Result<u64> {
     Ok(at - 1 + skipped as u64)
 }
 
-/// An item whose places are counted from `start` on.
+/// An item with its positions shifted by `start`.
 fn moved(mut item: Item, start: u64) -> Item {
     match &mut item {
         Item::Document(document) => {
@@ -217,7 +217,7 @@ mod tests {
         folder
     }
 
-    /// Parts of any size hold what the whole does.
+    /// Parts of any size contain the same items as the whole.
     #[test]
     fn parts_are_the_whole() {
         let folder = folder();

@@ -12,8 +12,8 @@
 //! tries again.
 //!
 //! *Bounds.* The queue has at most two tasks per thread and each channel one batch, so a worker
-//! that is ahead waits. It cannot wait forever: the oldest task always has a worker that needs no
-//! lock and a consumer that listens.
+//! that is ahead waits. It cannot wait forever, because the oldest task always has a worker that
+//! needs no lock and a consumer that receives.
 //!
 //! *Order.* The lock numbers the tasks, and a task numbers its results. Neither depends on which
 //! thread does the work, so any number of threads gives the same output.
@@ -33,14 +33,14 @@ use crate::pipeline::open::{Open, Task};
 use crate::source::ahead::Board;
 use crate::source::input::{Input, Inputs};
 
-/// Small files per task.
+/// Number of small files per task.
 const FILES_PER_TASK: usize = 16;
 
 /// Reads all `inputs`: files, directories, patterns, `-` for standard input.
 ///
 /// # Errors
 ///
-/// If an input that was named does not exist. All that happens later is an [`Item`].
+/// If an input passed by the user does not exist. Everything that happens later is an [`Item`].
 pub fn read(inputs: &[PathBuf], config: Config) -> Result<Documents<Item>, Error> {
     read_map(inputs, config, |item| item)
 }
@@ -49,7 +49,7 @@ pub fn read(inputs: &[PathBuf], config: Config) -> Result<Documents<Item>, Error
 ///
 /// # Errors
 ///
-/// If an input that was named does not exist.
+/// If an input passed by the user does not exist.
 pub fn read_map<T: Send + 'static>(
     inputs: &[PathBuf],
     config: Config,
@@ -58,12 +58,12 @@ pub fn read_map<T: Send + 'static>(
     read_from_bookmark(inputs, config, &Bookmark::default(), work)
 }
 
-/// Like [`read_map`], from a [bookmark](Documents::bookmark) on that an earlier reader of the same
-/// inputs gave.
+/// Like [`read_map`], but starts at a [bookmark](Documents::bookmark) of an earlier reader of the
+/// same inputs.
 ///
 /// # Errors
 ///
-/// If an input that was named does not exist, or the place is not there.
+/// If an input passed by the user does not exist, or the bookmark is not in the inputs.
 pub fn read_from_bookmark<T: Send + 'static>(
     inputs: &[PathBuf],
     config: Config,
@@ -103,17 +103,17 @@ pub struct Documents<T> {
     /// Filled by workers in task order, emptied by [`next`](Iterator::next).
     tasks: Option<Receiver<Announced<T>>>,
     task: Option<Receiver<Message<T>>>,
-    /// Where the task starts, if nothing of it has been delivered and this can be told.
+    /// The start of the task, if nothing of it has been delivered and the start can be determined.
     start: Option<Start>,
     batch: std::vec::IntoIter<T>,
     counts: Counts,
     workers: Vec<JoinHandle<()>>,
 }
 
-/// Where the results of a task come from, and where it starts.
+/// The receiver of the results of a task, and the start of the task.
 type Announced<T> = (Receiver<Message<T>>, Option<Start>);
 
-/// What a worker says about its task.
+/// A message from a worker about its task.
 enum Message<T> {
     Batch(Vec<T>, Counts),
     End,
@@ -128,8 +128,8 @@ impl<T: Send + 'static> Documents<T> {
         Self::start_at(inputs, None, 0, config, work)
     }
 
-    /// Starts with an input that is open, if there is one; `n_taken` have been taken out of
-    /// `inputs`.
+    /// Starts with an open input, if there is one. `n_taken` is the number of inputs already taken
+    /// from `inputs`.
     fn start_at(
         inputs: Inputs,
         open: Option<Open>,
@@ -173,14 +173,14 @@ impl<T: Send + 'static> Documents<T> {
 }
 
 impl<T> Documents<T> {
-    /// What has been delivered so far, up to the current batch; complete when the iterator has
+    /// Counts of everything delivered, up to the current batch; complete when the iterator has
     /// ended.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// A place to go on from: all items before it have been delivered, and no others. There is
-    /// none in the middle of a portion of a file.
+    /// A position to resume from: exactly the items before it have been delivered. There is none in
+    /// the middle of a task.
     pub fn bookmark(&mut self) -> Option<Bookmark> {
         while self.batch.len() == 0 {
             let Some(task) = &self.task else {
@@ -196,14 +196,14 @@ impl<T> Documents<T> {
             match task.recv() {
                 Ok(Message::Batch(batch, counts)) => self.take(batch, &counts),
                 Ok(Message::End) => self.task = None,
-                // The next item is a panic of the worker.
+                // The next result is a panic of the worker.
                 Err(_) => return None,
             }
         }
         None
     }
 
-    /// Turns to the next task; none if there is none.
+    /// Moves to the next task; none if there is none.
     fn next_task(&mut self) -> Option<()> {
         let (task, start) = self.tasks.as_ref()?.recv().ok()?;
         (self.task, self.start) = (Some(task), start);
@@ -216,11 +216,11 @@ impl<T> Documents<T> {
         self.batch = batch.into_iter();
     }
 
-    /// Turns to the next batch in order; none if there is none.
+    /// Moves to the next batch in order; none if there is none.
     fn next_batch(&mut self) -> Option<()> {
         loop {
             if self.task.is_none() && self.next_task().is_none() {
-                // Nothing was started, or all is done.
+                // Nothing was started, or everything is done.
                 self.tasks.as_ref()?;
                 self.counts.losses.finish();
                 self.join();
@@ -241,7 +241,7 @@ impl<T> Documents<T> {
         }
     }
 
-    /// Waits for the workers and passes on a panic of one of them.
+    /// Waits for the workers and propagates a panic of one of them.
     fn join(&mut self) {
         (self.task, self.tasks) = (None, None);
         for worker in self.workers.drain(..) {
@@ -273,21 +273,21 @@ impl<T> Drop for Documents<T> {
     }
 }
 
-/// Cuts the inputs into tasks, in order.
+/// Splits the inputs into tasks, in order.
 struct Plan<T> {
     inputs: Inputs,
-    /// Inputs taken out of `inputs`.
+    /// Number of inputs taken from `inputs`.
     n_taken: u64,
-    /// Files to be handed out together, which were the last ones taken.
+    /// Files to hand out together; they were the last ones taken.
     small_files: Vec<Input>,
     open: Option<Open>,
     board: Arc<Board>,
-    /// Where results are announced.
+    /// The queue in which tasks are announced.
     queue: SyncSender<Announced<T>>,
 }
 
 impl<T> Plan<T> {
-    /// The next task, and where it starts, if that can be told.
+    /// The next task, and its start if it can be determined.
     fn next(&mut self, config: &Config) -> Option<(Task, Option<Start>)> {
         loop {
             if let Some(open) = &mut self.open {
@@ -318,13 +318,13 @@ impl<T> Plan<T> {
         }
     }
 
-    /// Lets others decode ahead of whoever cuts the open input.
+    /// Lets other threads decode ahead of the one that cuts the open input.
     fn post(&mut self, config: &Config) {
         let ahead = self.open.as_mut().and_then(|open| open.read_ahead(config));
         self.board.post(ahead.as_ref());
     }
 
-    /// The small files, after which so many inputs were taken.
+    /// The small files, after which `n_after` inputs were taken.
     fn take_files(&mut self, n_after: u64) -> Option<(Task, Option<Start>)> {
         let files = std::mem::take(&mut self.small_files);
         let start = Start {
@@ -337,15 +337,15 @@ impl<T> Plan<T> {
 
 struct Shared<T, F> {
     plan: Mutex<Plan<T>>,
-    /// What to do while another worker has the plan. Its lock is taken under that of the plan, or
-    /// alone.
+    /// Work to do while another worker has the plan. Its lock is taken while the lock of the plan
+    /// is held, or alone.
     board: Arc<Board>,
     config: Config,
     work: F,
 }
 
 impl<T, F: Fn(Item) -> T> Shared<T, F> {
-    /// Does tasks until there are none, or nobody listens.
+    /// Runs tasks until there are none left, or the consumer is gone.
     fn work_off(&self) {
         while let Some((task, results)) = self.take_task() {
             if self.run(task, &results).is_none() {
@@ -362,8 +362,8 @@ impl<T, F: Fn(Item) -> T> Shared<T, F> {
         Some((task, sender))
     }
 
-    /// Waits for the plan, decoding ahead of whoever has it. A lock that a panic left behind means
-    /// that the run has failed.
+    /// Waits for the plan, and decodes ahead of the worker that has it. A lock poisoned by a panic
+    /// means that the run has failed.
     fn lock_plan(&self) -> Option<MutexGuard<'_, Plan<T>>> {
         loop {
             match self.plan.try_lock() {

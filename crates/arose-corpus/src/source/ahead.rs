@@ -31,49 +31,49 @@ use memchr::memmem;
 use crate::config::{Config, Limits};
 use crate::source::member::{Member, Packing};
 
-/// The ranges of one file. Filled by the thread that calls [`help`](Self::help), emptied by the
-/// reader of the file through [`take`](Self::take).
+/// The ranges of one file. The thread that calls [`help`](Self::help) fills it, and the reader of
+/// the file empties it through [`take`](Self::take).
 pub(crate) struct Ahead {
     packing: Packing,
     dictionary: Option<Arc<[u8]>>,
-    /// Locked for reading one range, while no other lock is held.
+    /// Locked to read one range, while no other lock is held.
     file: Mutex<File>,
-    /// Locked for looking and noting only.
+    /// Locked only to inspect or update the ranges.
     ranges: Mutex<Ranges>,
-    /// Told whenever a range is done.
+    /// Notified whenever a range is done.
     done: Condvar,
     range_bytes: u64,
-    /// What one range may decode to.
+    /// Maximum decoded size of one range.
     most_bytes: usize,
 }
 
-/// Which ranges are where.
+/// The state of all ranges.
 struct Ranges {
-    /// The next range to be begun.
+    /// The next range to start.
     next: u64,
     /// One beyond the last range of the file.
     end: u64,
-    /// Ranges begun and not yet requested: being worked on, or done.
+    /// Ranges that are started and not yet requested: in progress or done.
     begun: BTreeMap<u64, Option<Decoded>>,
-    /// How many of those there may be.
+    /// Maximum number of such ranges.
     most: usize,
 }
 
-/// The members that start in one range and are whole.
+/// The complete members that start in one range.
 pub(crate) struct Decoded {
     range: std::ops::Range<u64>,
     spans: Vec<Span>,
     bytes: Vec<u8>,
 }
 
-/// One member: where it lies in the file, and what it decodes to in [`Decoded::bytes`].
+/// One member: its place in the file, and its decoded bytes in [`Decoded::bytes`].
 struct Span {
     packed: std::ops::Range<u64>,
     content: std::ops::Range<usize>,
 }
 
 impl Ahead {
-    /// For a reader that has come to `offset` of the file.
+    /// For a reader that has reached `offset` of the file.
     pub(crate) fn new(
         file: File,
         packing: Packing,
@@ -96,12 +96,12 @@ impl Ahead {
             }),
             done: Condvar::new(),
             range_bytes,
-            // The reader must be the one to notice what expands too far.
+            // Excessive expansion must be noticed by the reader itself.
             most_bytes: (4 * block_bytes).min(Limits::HARMLESS_BYTES as usize),
         }
     }
 
-    /// Decodes a range, if there is one to be begun.
+    /// Decodes a range, if there is one left to start. Returns whether there was.
     pub(crate) fn help(&self) -> bool {
         let begun = self.lock().begin();
         match begun {
@@ -111,7 +111,7 @@ impl Ahead {
         true
     }
 
-    /// What was decoded of the range in which `offset` lies; none if the caller is to do it.
+    /// The decoded members of the range that contains `offset`; none if the caller must decode it.
     pub(crate) fn take(&self, offset: u64) -> Option<Decoded> {
         let wanted = offset / self.range_bytes;
         let mut ranges = self.lock();
@@ -139,13 +139,13 @@ impl Ahead {
         }
     }
 
-    /// Nothing under this lock can panic half-way.
+    /// Locks the ranges. Code that holds this lock cannot panic half-way.
     fn lock(&self) -> MutexGuard<'_, Ranges> {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decodes range `index` and puts it by. Should that fail, nothing was found there, so that
-    /// nobody waits for it.
+    /// Decodes range `index` and stores it. If that fails, an empty range is stored, so that no
+    /// thread waits for it.
     fn work(&self, index: u64) {
         let start = index * self.range_bytes;
         let mut promise = Promise {
@@ -162,7 +162,7 @@ impl Ahead {
         }
     }
 
-    /// The bytes of a range and as many again, for the members that reach beyond it.
+    /// The bytes of a range, and as many bytes after it for members that reach beyond it.
     fn read(&self, start: u64) -> io::Result<Vec<u8>> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let mut file: &File = &file;
@@ -184,14 +184,14 @@ impl Ranges {
         })
     }
 
-    /// Drops what is done and was skipped.
+    /// Drops finished ranges that the reader has passed.
     fn forget_before(&mut self, wanted: u64) {
         self.begun
             .retain(|&index, decoded| index >= wanted || decoded.is_none());
     }
 }
 
-/// A range being worked on: done when this is dropped, however that comes about.
+/// A range in progress; it is done when this value is dropped, for whatever reason.
 struct Promise<'a> {
     ahead: &'a Ahead,
     index: u64,
@@ -212,12 +212,12 @@ impl Drop for Promise<'_> {
 }
 
 impl Decoded {
-    /// Whether a member that starts at `offset` would be here.
+    /// Whether a member that starts at `offset` would be in this range.
     pub(crate) fn covers(&self, offset: u64) -> bool {
         self.range.contains(&offset)
     }
 
-    /// The member that starts at `offset`: where it ends, and its content.
+    /// The member that starts at `offset`: its end, and its content.
     pub(crate) fn member(&self, offset: u64) -> Option<(u64, &[u8])> {
         let found = self
             .spans
@@ -226,7 +226,7 @@ impl Decoded {
         Some((span.packed.end, self.bytes.get(span.content.clone())?))
     }
 
-    /// Decodes all members that start in the range, of which `packed` are the bytes.
+    /// Decodes all members that start in the range; `packed` contains its bytes.
     fn fill(&mut self, packed: &[u8], ahead: &Ahead) {
         let magic = memmem::Finder::new(ahead.packing.magic());
         let mut at = 0;
@@ -255,7 +255,7 @@ impl Decoded {
 }
 
 impl Ahead {
-    /// Decodes the member at the start of `packed`; says how many bytes it takes, if it is whole.
+    /// Decodes the member at the start of `packed`. Returns its compressed size if it is complete.
     fn decode(&self, packed: &[u8], output: &mut Vec<u8>) -> Option<usize> {
         if Packing::sniff(packed) != self.packing {
             return None;
@@ -275,18 +275,18 @@ impl Ahead {
     }
 }
 
-/// Where the thread that reads a file says that it could be helped.
+/// The place where the thread that reads a file asks other threads for help.
 #[derive(Default)]
 pub(crate) struct Board(Mutex<Weak<Ahead>>);
 
 impl Board {
-    /// Asks for help with one file, or with none.
+    /// Requests help with one file, or with none.
     pub(crate) fn post(&self, ahead: Option<&Arc<Ahead>>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
             ahead.map_or_else(Weak::new, Arc::downgrade);
     }
 
-    /// Does something that is wanted; false if nothing is.
+    /// Does some requested work; false if there is none.
     pub(crate) fn help(&self) -> bool {
         let ahead = self
             .0

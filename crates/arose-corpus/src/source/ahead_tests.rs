@@ -69,8 +69,8 @@ fn gzip(bytes: &[u8], level: u32) -> Vec<u8> {
     encoder.finish().expect("to memory")
 }
 
-/// Records of all sizes, most of them alone in their member; some members lie in others as they
-/// are, so that what looks like a member is not always one.
+/// Records of all sizes, most of them alone in their member. Some members are embedded in others,
+/// so that bytes that look like a member are not always one.
 fn archive(packing: Packing, seed: u64) -> Vec<u8> {
     let pack = |bytes: &[u8], level: u32| match packing {
         Packing::Zstd => zstd::encode_all(bytes, 1).expect("to memory"),
@@ -99,7 +99,7 @@ fn archive(packing: Packing, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// All records of an archive and all notices.
+/// All records and warnings of an archive.
 fn records(mut cutter: RecordCutter, mut before_each: impl FnMut()) -> Vec<String> {
     let mut seen = Vec::new();
     loop {
@@ -121,8 +121,8 @@ fn cutter(stream: Stream, config: &Config) -> RecordCutter {
     RecordCutter::new(&source, stream, Dialect::Warc, config, Blocks::All)
 }
 
-/// Reads the archive with and without help, which must not differ. Before each record as many
-/// ranges are decoded ahead as `helps` says.
+/// Reads the archive with and without help and compares the results. Before each record, the number
+/// of ranges given by `helps` is decoded ahead.
 fn check(bytes: &[u8], block_bytes: usize, helps: &[usize]) {
     let config = config(block_bytes);
     let file = OnDisk::new(bytes);
@@ -160,7 +160,7 @@ fn most_members_are_decoded_ahead() {
         }
         offset = end;
     }
-    // What the stream had read when its compression was queried counts as begun.
+    // Bytes that the stream had read to detect the compression count as started.
     let n_skipped = members.len() - n_found;
     assert!(
         n_skipped * members[0].len() <= 2 * crate::source::raw::CHUNK,
@@ -194,7 +194,7 @@ fn a_range_nobody_began_is_left_to_the_reader() {
     assert!(ahead.take(1000).is_none(), "it is handed out once");
 }
 
-/// The reader waits for a range that another thread is busy with.
+/// The reader waits for a range that another thread is decoding.
 #[test]
 fn threads_meet() {
     let bytes = archive(Packing::Gzip, 5).repeat(20);
@@ -244,7 +244,7 @@ fn seeking_back_and_forth() {
     }
 }
 
-/// How an archive is spoilt.
+/// How an archive is damaged.
 #[derive(Debug, Clone)]
 enum Harm {
     Change(Index, u8),

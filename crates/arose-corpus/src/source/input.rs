@@ -14,12 +14,11 @@ use crate::error::Error;
 use crate::format::row::Place;
 use crate::source::walk::{Rules, Walk};
 
-/// All files that `inputs` expand to, in order, readable or not;
-/// standard input is none.
+/// All files that `inputs` expand to, in order, readable or not. Standard input is not included.
 ///
 /// # Errors
 ///
-/// If an input that was named does not exist.
+/// If an input passed by the user does not exist.
 pub fn files(inputs: &[PathBuf], chosen: &Files) -> Result<Vec<PathBuf>, Error> {
     let files = Inputs::new(inputs, chosen)?.filter_map(|input| match input {
         Input::File(path, _) => Some(path.to_path_buf()),
@@ -28,17 +27,17 @@ pub fn files(inputs: &[PathBuf], chosen: &Files) -> Result<Vec<PathBuf>, Error> 
     Ok(files.collect())
 }
 
-/// Something to read, or why something is not.
+/// An input to read, or a skipped one.
 pub(crate) enum Input {
     /// A file, and whether it was passed by the user or found in a directory.
     File(Arc<Path>, Origin),
-    /// Bytes that come by themselves.
+    /// Bytes from a pipe or another reader.
     Pipe(Arc<Path>, Box<dyn Read + Send>),
-    /// What was skipped.
+    /// A skipped input.
     Skipped(Item),
 }
 
-/// How a file got here: one that was named is read whatever it is called.
+/// The origin of a file. A file passed by the user is read whatever its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Named,
@@ -84,12 +83,12 @@ impl Inputs {
         })
     }
 
-    /// Files that are known to be there.
+    /// Files that are known to exist.
     pub(crate) fn of_files(files: impl Iterator<Item = (PathBuf, Origin)>) -> Self {
         Self::of(files.map(|(path, origin)| Pending::File(path, origin)))
     }
 
-    /// A single input from anywhere.
+    /// A single input from any reader.
     pub(crate) fn from_reader(name: &Path, reader: Box<dyn Read + Send>) -> Self {
         Self::of([Pending::Pipe(name.into(), reader)])
     }
@@ -138,9 +137,9 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Item {
     Place::new(&path.into(), Position::default()).skipped(Reason::Unreadable, error.to_string())
 }
 
-/// What a file of an unknown kind is counted under: its extension, in lower case.
+/// The label under which a file of unknown kind is counted: its extension in lower case.
 pub(crate) fn extension(path: &Path) -> String {
-    /// Longer ones are part of a name with a dot in it.
+    /// Longer extensions are part of a name that contains a dot.
     const LONGEST: usize = 16;
     let extension = path
         .extension()

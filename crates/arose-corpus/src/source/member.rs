@@ -7,8 +7,8 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::source::raw::CHUNK;
 
-/// Memory that one xz decoder may use. The highest preset of `xz` needs 65 MiB; a header can ask
-/// for 4 GiB.
+/// Maximum memory of one xz decoder. The highest preset of `xz` needs 65 MiB; a header can request
+/// 4 GiB.
 const XZ_MEMORY_BYTES: u64 = 256 << 20;
 
 /// The compression of a file.
@@ -22,14 +22,15 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// Told from the first bytes.
+    /// Detects the compression from the first bytes.
     pub(crate) fn sniff(head: &[u8]) -> Self {
         match head {
             [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => Packing::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
             [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50 => Packing::Zstd,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
-            // The block size, then the digits of pi before a block, or of its root at the end.
+            // The block size, then the digits of pi before a block, or of its square root at the
+            // end.
             [
                 b'B',
                 b'Z',
@@ -60,7 +61,7 @@ impl Packing {
         }
     }
 
-    /// How each member starts; zstd has frames without content that start otherwise.
+    /// The first bytes of each member; zstd frames without content start differently.
     pub(crate) fn magic(self) -> &'static [u8] {
         match self {
             Packing::Plain => b"",
@@ -96,15 +97,15 @@ enum Unpacker {
     Bzip2(Blocks),
 }
 
-/// bzip2 checks a block after it has given all of it, and a damaged one is wrong from start to end.
-/// So the content of a block is held back until its check has passed: 900 kB, or up to 46 MB of
-/// runs.
+/// The decoder of bzip2 checks a block only after it has returned all of it, and a damaged block is
+/// wrong from start to end. Therefore the content of a block is held back until its check has
+/// passed. That is 900 kB, or up to 46 MB of runs.
 struct Blocks {
     decoder: Bunzip2,
     held: Vec<u8>,
 }
 
-/// What one step did.
+/// The result of one step.
 #[derive(Default)]
 pub(crate) struct Step {
     pub(crate) read: usize,
@@ -113,7 +114,7 @@ pub(crate) struct Step {
 }
 
 impl Member {
-    /// Starts a member; none in a plain file, or if the dictionary is none.
+    /// Starts a member; none for an uncompressed file, or if the dictionary is invalid.
     pub(crate) fn new(packing: Packing, dictionary: Option<&[u8]>) -> Option<Self> {
         let decoder = match packing {
             Packing::Plain => return None,
@@ -135,8 +136,8 @@ impl Member {
         })
     }
 
-    /// Decodes up to [`CHUNK`] bytes more, or a block of bzip2. Not as many as happen to have room,
-    /// so that what is noticed after a step does not depend on what was in memory before it.
+    /// Decodes up to [`CHUNK`] more bytes, or one bzip2 block. The amount does not depend on the
+    /// free space, so that errors are noticed at the same point whatever was in memory before.
     pub(crate) fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, String> {
         let before = output.len();
         if let Unpacker::Bzip2(blocks) = &mut self.decoder {
@@ -163,7 +164,7 @@ impl Member {
     }
 }
 
-/// What was written before something was wrong, and what was wrong.
+/// The number of bytes written before an error, and the error.
 type Failure = (usize, String);
 
 fn inflate(decoder: &mut Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, Failure> {
@@ -178,7 +179,7 @@ fn inflate(decoder: &mut Decompress, input: &[u8], output: &mut [u8]) -> Result<
     })
 }
 
-/// The bytes that a counter has grown by.
+/// The number of bytes by which a counter has grown.
 fn grown(to: u64, from: u64) -> usize {
     usize::try_from(to - from).unwrap_or(usize::MAX)
 }
@@ -212,7 +213,7 @@ impl Blocks {
         loop {
             let before = self.held.len();
             self.held.resize(before + CHUNK, 0);
-            // Without input it gives the rest of the block, and checks the block when that is all.
+            // Without input, it returns the rest of the block, and checks the block at its end.
             let (_, written, ended) = run(&mut self.decoder, &[], &mut self.held[before..])?;
             self.held.truncate(before + written);
             step.ended |= ended;
@@ -223,14 +224,14 @@ impl Blocks {
         step.written = self.held.len();
         output.append(&mut self.held);
         if !step.ended {
-            // Without room it reads a block and gives nothing of it yet.
+            // Without space for output, it reads a block and returns nothing of it yet.
             (step.read, _, step.ended) = run(&mut self.decoder, input, &mut [])?;
         }
         Ok(step)
     }
 }
 
-/// The bytes read and written, and whether that was all.
+/// Bytes read, bytes written, and whether the member has ended.
 fn run(
     decoder: &mut Bunzip2,
     input: &[u8],

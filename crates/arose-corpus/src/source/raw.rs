@@ -1,8 +1,8 @@
 //! Bytes of a file or pipe as stored, with a short history.
 //!
-//! Everything is read in pieces of one constant size, and a pipe's short reads are topped up. That
-//! is what makes the place where a decoder notices damage, and hence the output, independent of how
-//! input arrives.
+//! Everything is read in chunks of constant size, and short reads from a pipe are topped up. The
+//! point at which a decoder notices damage, and hence the output, therefore does not depend on how
+//! the input arrives.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,24 +10,24 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Bytes per read.
 pub(crate) const CHUNK: usize = 64 << 10;
 
-/// Consumed bytes that can still be gone back to.
+/// Number of consumed bytes to which the reader can still go back.
 pub(crate) const MEMORY: usize = 64 << 10;
 
-/// Where bytes come from.
+/// The source of bytes.
 pub(crate) enum Handle {
-    /// Can be gone back in.
+    /// Can seek.
     File(File),
-    /// Can only be read on.
+    /// Can only be read forward.
     Pipe(Box<dyn Read + Send>),
 }
 
-/// A handle with the bytes read last.
+/// A handle with the most recent bytes.
 pub(crate) struct Raw {
     handle: Handle,
     buffer: Vec<u8>,
     /// Index of the first byte not yet consumed.
     next: usize,
-    /// Place in the file of `buffer[0]`.
+    /// Offset of `buffer[0]` in the file.
     origin: u64,
     ended: bool,
     error: Option<io::Error>,
@@ -45,7 +45,7 @@ impl Raw {
         }
     }
 
-    /// Place in the file of the first byte not yet consumed.
+    /// Offset of the first byte not yet consumed.
     pub(crate) fn offset(&self) -> u64 {
         self.origin + self.next as u64
     }
@@ -59,7 +59,7 @@ impl Raw {
         self.next = (self.next + n).min(self.buffer.len());
     }
 
-    /// Tries to have at least `want` bytes ahead; gives what there is at the end of the input.
+    /// Tries to have at least `want` bytes ahead; returns fewer at the end of the input.
     pub(crate) fn fill(&mut self, want: usize) -> &[u8] {
         while self.ahead().len() < want && !self.ended {
             self.read_chunk();
@@ -67,8 +67,8 @@ impl Raw {
         self.ahead()
     }
 
-    /// Reads on to a place without anyone looking at what lies before it. Nothing is omitted: the
-    /// buffer is the same as if it had been consumed piece by piece.
+    /// Reads up to an offset and ignores the bytes before it. The buffer is the same as if they had
+    /// been consumed piece by piece.
     pub(crate) fn skip_to(&mut self, offset: u64) {
         while self.offset() < offset {
             let missing = usize::try_from(offset - self.offset()).unwrap_or(usize::MAX);
@@ -79,8 +79,7 @@ impl Raw {
         }
     }
 
-    /// Makes a place of the buffer the next one: of what is remembered or what is ahead, whichever
-    /// is nearest.
+    /// Moves to an offset inside the buffer, or to the nearest one that the buffer contains.
     pub(crate) fn go_to(&mut self, offset: u64) {
         let index = offset.saturating_sub(self.origin);
         let last = self.buffer.len();
@@ -92,7 +91,7 @@ impl Raw {
         matches!(self.handle, Handle::File(_))
     }
 
-    /// Moves to any place, if the handle can.
+    /// Moves to any offset, if the handle can seek.
     pub(crate) fn seek(&mut self, offset: u64) -> bool {
         let Handle::File(file) = &mut self.handle else {
             return false;
@@ -106,14 +105,14 @@ impl Raw {
         true
     }
 
-    /// Up to `n` bytes at any place of a file; reading continues where it was.
+    /// Up to `n` bytes at any offset of a file; the current position does not change.
     pub(crate) fn peek(&mut self, offset: u64, n: usize) -> Option<Vec<u8>> {
         let next = self.origin + self.buffer.len() as u64;
         let Handle::File(file) = &mut self.handle else {
             return None;
         };
         let mut bytes = Vec::new();
-        // Far beyond the end of the file is not where a file can go.
+        // Seeking far beyond the end of a file may fail.
         let result = file
             .seek(SeekFrom::Start(offset))
             .and_then(|_| file.take(n as u64).read_to_end(&mut bytes));
@@ -126,7 +125,7 @@ impl Raw {
         Some(bytes)
     }
 
-    /// Hands over what is ahead and then up to `n` bytes more straight from the handle.
+    /// Appends the bytes ahead, and then up to `n` more directly from the handle.
     pub(crate) fn drain_into(&mut self, out: &mut Vec<u8>, n: usize) {
         out.extend_from_slice(&self.buffer[self.next..]);
         self.origin += self.buffer.len() as u64;
@@ -137,7 +136,7 @@ impl Raw {
         }
     }
 
-    /// What stopped reading, once.
+    /// The error that stopped reading; returned once.
     pub(crate) fn take_error(&mut self) -> Option<io::Error> {
         self.error.take()
     }
@@ -157,7 +156,8 @@ impl Raw {
     fn read_more(&mut self, out: &mut Vec<u8>, n: usize) -> u64 {
         let before = out.len();
         out.reserve(n);
-        // Naming the file lets the library read into the reserved space without zeroing it first.
+        // Matching on the file lets the library read into the reserved space without zeroing it
+        // first.
         let result = match &mut self.handle {
             Handle::File(file) => file.take(n as u64).read_to_end(out),
             Handle::Pipe(pipe) => pipe.take(n as u64).read_to_end(out),

@@ -29,11 +29,11 @@ use crate::source::ahead::{Ahead, Decoded};
 use crate::source::member::{Member, Packing};
 use crate::source::raw::{CHUNK, Handle, MEMORY, Raw};
 
-/// More consumed bytes are given back as soon as little is left after them.
+/// More consumed bytes than this are freed as soon as little is left after them.
 const LARGE: usize = 256 << 10;
 
-/// Bytes of a plain file that are read at once, if so many are requested: a window that grows in
-/// smaller steps is copied from step to step.
+/// Number of bytes of an uncompressed file that are read at once, if that many are requested. With
+/// smaller steps, a growing window would be copied at each step.
 const AT_ONCE: usize = 1 << 20;
 
 /// A place where the stream is interrupted.
@@ -46,16 +46,16 @@ pub(crate) struct Break {
     pub(crate) is_last: bool,
 }
 
-/// Where a stretch of output comes from.
+/// The origin of a stretch of output.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     /// Index in the whole output of its first byte.
     start: u64,
-    /// Place of the member in the file.
+    /// Offset of the member in the file.
     offset: u64,
 }
 
-/// Turns indices of the output into positions.
+/// Converts indices of the output to positions.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     packing: Packing,
@@ -84,7 +84,7 @@ impl Places {
         }
     }
 
-    /// Forgets what lies wholly before `index`.
+    /// Drops segments that are completely before `index`.
     fn forget_before(&mut self, index: u64) {
         while self.segments.get(1).is_some_and(|next| next.start <= index) {
             self.segments.pop_front();
@@ -98,9 +98,9 @@ pub(crate) struct Stream {
     limits: Limits,
     member: Option<Member>,
     dictionary: Option<Arc<[u8]>>,
-    /// Where other threads put members they decode before this one needs them.
+    /// Members that other threads decode before this one needs them.
     ahead: Option<Arc<Ahead>>,
-    /// Members decoded ahead, those of one range.
+    /// The members of one range that were decoded ahead.
     decoded: Option<Decoded>,
     window: Vec<u8>,
     /// Consumed bytes at the start of `window`.
@@ -151,8 +151,8 @@ impl Stream {
         self.places.packing
     }
 
-    /// Lets other threads decode members before this one comes to them, out of the same `file`,
-    /// opened again.
+    /// Lets other threads decode members before this one reaches them, from the same `file`, opened
+    /// again.
     pub(crate) fn read_ahead(&mut self, file: File, config: &Config) -> Arc<Ahead> {
         let (packing, dictionary) = (self.places.packing, self.dictionary.clone());
         let ahead = Ahead::new(file, packing, dictionary, self.raw.offset(), config);
@@ -164,11 +164,11 @@ impl Stream {
         &self.window[self.used..]
     }
 
-    /// Tries to have at least `want` bytes available: fewer mean that the stream breaks or ends
+    /// Tries to have at least `want` bytes available. Fewer mean that the stream breaks or ends
     /// after them.
     pub(crate) fn fill(&mut self, want: usize) -> &[u8] {
-        // Moving the rest costs as much as was consumed at most: a window that stays large while
-        // little of it is consumed at a time is not moved again and again.
+        // Moving the rest costs at most as much as was consumed. A window that stays large while
+        // little of it is consumed at a time is thus not moved repeatedly.
         if self.window().len() < want && self.is_flowing() && self.used >= self.window().len() {
             self.window.drain(..self.used);
             self.used = 0;
@@ -182,7 +182,7 @@ impl Stream {
         self.window()
     }
 
-    /// Steps over `n` bytes of the window.
+    /// Consumes `n` bytes of the window.
     pub(crate) fn consume(&mut self, n: usize) {
         let n = n.min(self.window().len());
         self.used += n;
@@ -193,7 +193,8 @@ impl Stream {
         }
     }
 
-    /// Takes `n` bytes of the window out, with what turns their indices into positions.
+    /// Removes `n` bytes from the window. Returns them with the data that converts their indices to
+    /// positions.
     pub(crate) fn take(&mut self, n: usize) -> (Vec<u8>, u64, Places) {
         let (places, index) = (self.places.clone(), self.index);
         let rest = self
@@ -207,7 +208,7 @@ impl Stream {
         (taken, index, places)
     }
 
-    /// Bytes of output before the window.
+    /// Number of bytes of output before the window.
     pub(crate) fn index(&self) -> u64 {
         self.index
     }
@@ -217,7 +218,7 @@ impl Stream {
         self.places.at(self.index + ahead as u64)
     }
 
-    /// Indices in the window, in order and not below `from`, at which members start.
+    /// Indices in the window at which members start, in order and not below `from`.
     pub(crate) fn member_starts(&self, from: usize) -> impl Iterator<Item = usize> {
         let segments = &self.places.segments;
         let from = self.index + from as u64;
@@ -231,8 +232,8 @@ impl Stream {
         self.member_starts(at).next() == Some(at)
     }
 
-    /// Up to `n` bytes at a place of a plain file, without going there; none if the input has no
-    /// such places.
+    /// Up to `n` bytes at an offset of an uncompressed file, without moving there; none if the
+    /// input cannot seek.
     pub(crate) fn peek(&mut self, offset: u64, n: usize) -> Option<Vec<u8>> {
         match self.places.packing {
             Packing::Plain => self.raw.peek(offset, n),
@@ -250,19 +251,19 @@ impl Stream {
         self.broken.is_none() && !self.ended
     }
 
-    /// The place of the member that breaks off after the bytes in the window.
+    /// Offset of the member that is interrupted after the bytes in the window.
     pub(crate) fn broken_member(&self) -> Option<u64> {
         self.broken
             .as_ref()
             .map(|at_break| at_break.position.offset)
     }
 
-    /// Whether the bytes in the window are the last and nothing is wrong with that.
+    /// Whether the bytes in the window are the last and the stream ended without an error.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended && self.broken.is_none()
     }
 
-    /// Goes on after a break, dropping what is left before it; none if the stream has ended.
+    /// Resumes after a break and drops the bytes before it; none if the stream has ended.
     pub(crate) fn resume(&mut self) -> Option<Break> {
         let mut at_break = self.broken.take()?;
         self.consume(self.window().len());
@@ -271,7 +272,7 @@ impl Stream {
         Some(at_break)
     }
 
-    /// Goes back (or on) to a position of this file, if the input can.
+    /// Moves back or forward to a position of this file, if the input can seek.
     pub(crate) fn seek(&mut self, position: Position) -> bool {
         if !self.raw.seek(position.offset) {
             return false;
@@ -288,7 +289,8 @@ impl Stream {
         true
     }
 
-    /// Goes to a position, by reading on if it lies ahead in the same member; whether it got there.
+    /// Moves to a position, by reading forward if it is ahead in the same member. Returns whether
+    /// it was reached.
     pub(crate) fn go_to(&mut self, position: Position) -> bool {
         let here = self.place();
         let on = here.filter(|here| here.offset == position.offset);
@@ -300,7 +302,7 @@ impl Stream {
         self.place() == Some(position)
     }
 
-    /// Like [`go_to`](Self::go_to), but only to where a line starts.
+    /// Like [`go_to`](Self::go_to), but only to the start of a line.
     pub(crate) fn go_to_line(&mut self, position: Position) -> bool {
         if self.place() == Some(position) {
             return true;
@@ -321,8 +323,8 @@ impl Stream {
         self.place() == Some(position)
     }
 
-    /// Goes to a position of which `index` bytes of output lie before it, whatever precedes it;
-    /// whether it got there.
+    /// Moves to a position with `index` bytes of output before it, whatever they are. Returns
+    /// whether it was reached.
     pub(crate) fn go_on(&mut self, position: Position, index: u64) -> bool {
         if !self.seek(position) {
             return false;
@@ -343,7 +345,7 @@ impl Stream {
         is_byte.then(|| self.position(0))
     }
 
-    /// Steps over `n` bytes of output without holding them; says how many there were.
+    /// Skips `n` bytes of output without holding them. Returns how many there were.
     pub(crate) fn skip(&mut self, n: u64) -> u64 {
         let mut left = n;
         while left > 0 {
@@ -358,8 +360,8 @@ impl Stream {
         n - left
     }
 
-    /// Reads at most [`AT_ONCE`] bytes, or as much as is there already. A length may be wrong, so
-    /// memory for all of it is not reserved in advance.
+    /// Reads at most [`AT_ONCE`] bytes, or all that are already available. A length may be wrong,
+    /// so memory for all of it is not reserved in advance.
     fn read_plain(&mut self, want: usize) {
         let have = self.window().len();
         let missing = want.saturating_sub(have);
@@ -371,7 +373,7 @@ impl Stream {
         }
     }
 
-    /// Decodes a little more, starting a member if none is open.
+    /// Decodes some more, and starts a member if none is open.
     fn decode_step(&mut self) {
         if self.member.is_none() && (self.take_decoded() || !self.open_member()) {
             return;
@@ -425,7 +427,8 @@ impl Stream {
         is_taken
     }
 
-    /// Opens the member at the next byte; not at the end of the input or at bytes that start none.
+    /// Opens the member at the next byte; fails at the end of the input or if no member starts
+    /// there.
     fn open_member(&mut self) -> bool {
         let padding = self.raw.fill(CHUNK).iter().take_while(|&&b| b == 0).count();
         self.raw.consume(padding);
@@ -449,7 +452,7 @@ impl Stream {
 
     fn note_member(&mut self, offset: u64) {
         let start = self.index + self.window().len() as u64;
-        // No byte belongs to a member without content, so its place is not kept.
+        // No byte belongs to a member without content, so its offset is not kept.
         if let Some(empty) = self
             .places
             .segments
@@ -493,7 +496,7 @@ impl Stream {
         }
     }
 
-    /// Looks for the next member from shortly before the damage on.
+    /// Searches for the next member, starting shortly before the damage.
     fn find_member(&mut self) -> bool {
         let Some(damaged) = self.places.segments.back().map(|segment| segment.offset) else {
             return false;
@@ -526,7 +529,8 @@ impl Stream {
         if Packing::sniff(ahead) != self.places.packing {
             return false;
         }
-        // A block of bzip2 gives nothing before its end, and ten bytes are not there by chance.
+        // A bzip2 block returns nothing before its end, and its ten magic bytes do not occur by
+        // chance.
         if self.places.packing == Packing::Bzip2 {
             return true;
         }

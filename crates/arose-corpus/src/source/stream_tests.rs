@@ -17,7 +17,7 @@ fn filed(bytes: &[u8]) -> Stream {
     Stream::unpack(raw, packing, &Limits::default())
 }
 
-/// Three members and where they start.
+/// Three members and their offsets.
 fn members() -> (Vec<u8>, [u64; 3]) {
     let parts = [&b"one"[..], b"two and", b"three"].map(|part| gzip(&[part]).expect("to memory"));
     let second = parts[0].len() as u64;

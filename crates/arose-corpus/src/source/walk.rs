@@ -1,12 +1,12 @@
 //! Walks a directory and selects the files to read, each once.
 //!
-//! Entries come in the order of their names. Hidden ones, excluded ones and the directories of
-//! [`Files::skip`] are omitted without a word: the user requested that. Symbolic links are
-//! followed. A file or directory that several links lead to is read where it is met first and
-//! counted after that; a link that leads back to a directory it lies in is reported.
+//! Entries come in the order of their names. Hidden entries, excluded entries and the directories
+//! of [`Files::skip`] are omitted without a warning, as the user requested. Symbolic links are
+//! followed. A file or directory that several links lead to is read where it is met first, and only
+//! counted after that. A link to a directory that contains the link is reported.
 //!
-//! *Memory.* 16 bytes per file and directory found, to know it again by the digest of its real
-//! path.
+//! *Memory.* 16 bytes per file and directory found: the digest of its real path, to recognize it
+//! again.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ use crate::error::Error;
 use crate::format::row::Place;
 use crate::source::input::{Input, Origin};
 
-/// `*` stays inside a path segment; `**` does not.
+/// `*` matches within a path segment; `**` matches across segments.
 const MATCHING: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: false,
 };
 
-/// [`Files`], ready to be applied.
+/// [`Files`], compiled.
 #[derive(Default)]
 pub(crate) struct Rules {
     include: Vec<Glob>,
@@ -45,12 +45,12 @@ impl Rules {
         Ok(Self {
             include: globs(&files.include)?,
             exclude: globs(&files.exclude)?,
-            // One that does not exist cannot be met.
+            // A directory that does not exist cannot be met.
             skip: files.skip.iter().flat_map(std::fs::canonicalize).collect(),
         })
     }
 
-    /// Whether a path is one of the directories to skip, or lies in one.
+    /// Whether a path is, or is inside, one of the directories to skip.
     pub(crate) fn is_skipped(&self, path: &Path) -> bool {
         !self.skip.is_empty()
             && std::fs::canonicalize(path).is_ok_and(|real| self.is_skipped_real(&real))
@@ -117,7 +117,7 @@ impl Walk {
         }
     }
 
-    /// The next file or notice; none at the end.
+    /// The next file or warning; none at the end.
     pub(crate) fn next(&mut self, rules: &Rules, seen: &mut HashSet<u128>) -> Option<Input> {
         while let Some(entry) = self.entries.next() {
             let found = match entry {
@@ -142,14 +142,14 @@ impl Walk {
                 return found;
             }
         }
-        // Said once.
+        // Reported once.
         std::mem::take(&mut self.is_empty).then(|| {
             let place = Place::new(&self.root.as_path().into(), Position::default());
             Input::Skipped(place.skipped(Reason::Empty, "directory without readable files"))
         })
     }
 
-    /// Whether an entry, or everything in it, is not requested.
+    /// Whether an entry, and everything in it, is left out.
     fn is_left_out(&mut self, entry: &DirEntry, rules: &Rules) -> bool {
         let (depth, is_dir) = (entry.depth(), entry.file_type().is_dir());
         if self.link_depth.is_some_and(|link| depth <= link) {
@@ -170,8 +170,8 @@ impl Walk {
         }
     }
 
-    /// Whether a file or directory was met before. A directory is not entered twice, or links from
-    /// each of a row of directories to the next would make as many paths as there are ways.
+    /// Whether a file or directory was met before. A directory is not entered twice. Otherwise
+    /// links from each of a series of directories to the next would multiply the number of paths.
     fn is_known(&self, entry: &DirEntry, seen: &mut HashSet<u128>) -> bool {
         let kind = entry.file_type();
         let digest = |real: PathBuf| Digest::of_bytes(real.as_os_str().as_encoded_bytes()).0;
@@ -187,7 +187,7 @@ impl Walk {
             .unwrap_or(entry.path())
     }
 
-    /// The path without symbolic links, which is computed only for an entry behind one.
+    /// The path without symbolic links; computed only for an entry behind a link.
     fn real_path(&self, entry: &DirEntry) -> Option<PathBuf> {
         match self.link_depth.is_some() || entry.path_is_symlink() {
             true => std::fs::canonicalize(entry.path()).ok(),
@@ -196,7 +196,7 @@ impl Walk {
     }
 }
 
-/// What an entry that counts means; nothing for a directory.
+/// The input for an entry; none for a directory.
 fn found(entry: &DirEntry) -> Option<Input> {
     let kind = entry.file_type();
     let place = Place::new(&entry.path().into(), Position::default());
@@ -218,7 +218,7 @@ fn failure(error: &walkdir::Error) -> Item {
             let detail = format!("leads back to {}", ancestor.display());
             place.skipped(Reason::SymlinkLoop, detail)
         }
-        // The place is told already; only the cause is missing.
+        // The warning already has the path; only the cause is missing.
         None => {
             let cause = error.io_error().map(ToString::to_string);
             let detail = cause.unwrap_or_else(|| error.to_string());

@@ -1,12 +1,12 @@
 //! Session IDs and tracking parameters: parts of URLs that identify a visitor.
 //!
-//! The names are those of [`is_known_name`]. Others are learned from contents ([`arose::dust`]),
-//! where the same names need less evidence.
+//! The names are those of [`is_known_name`]. Other names are learned from page contents
+//! ([`arose::dust`]), where the known names need less evidence.
 
 use arose::dust::is_known_name;
 
-/// Removes session IDs from the path in `out` after `start`: parameters behind a semicolon,
-/// and segments that are nothing but a session, `/(S(…))`.
+/// Removes session IDs from the path in `out` after `start`: parameters after a semicolon, and
+/// segments that are only a session ID, `/(S(…))`.
 pub(super) fn drop_from_path(out: &mut Vec<u8>, start: usize) {
     let path = out.split_off(start);
     for (index, segment) in path.split(|&byte| byte == b'/').enumerate() {

@@ -1,14 +1,15 @@
 //! Normalization of percent escapes.
 //!
 //! RFC 3986 (section 2.3) says which escapes mean the same as the character itself: those of the
-//! *unreserved* characters, letters, digits and `-._~`. They are decoded. All other escapes change
-//! the meaning and stay, with digits in upper case; a `%` that starts no escape stays too.
+//! *unreserved* characters, which are letters, digits and `-._~`. They are decoded. All other
+//! escapes change the meaning and are kept, with digits in upper case. A `%` that does not start an
+//! escape is kept too.
 //!
-//! One trap: decoding must not make a new escape out of such a stray `%`. In `%%37e` the first `%`
-//! is stray and `%37` is a `7`, but `%7e` would be read as `~` the next time. An escape whose
-//! decoding would complete another one is left alone, so that a second pass changes nothing.
+//! Decoding must not make a new escape out of such a stray `%`. In `%%37e`, the first `%` is stray
+//! and `%37` is a `7`, but `%7e` would be read as `~` the next time. An escape whose decoding would
+//! complete another one is left unchanged, so that a second pass changes nothing.
 
-/// Appends `text` to `out` with every escape in its one spelling.
+/// Appends `text` to `out` with every escape normalized.
 pub fn push_normal(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'%', rest) {
@@ -18,7 +19,7 @@ pub fn push_normal(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Appends what `text`, which begins with `%`, begins with; returns what follows it.
+/// Appends the escape or stray `%` at the start of `text`. Returns the rest.
 fn push_escape<'t>(text: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
     match value(text) {
         Some(byte) if is_unreserved(byte) && !completes_escape(out, byte) => {
@@ -43,7 +44,7 @@ pub fn push_escaped(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'%', high, low]);
 }
 
-/// The byte that the escape at the beginning of `text` stands for.
+/// The byte of the escape at the start of `text`.
 fn value(text: &[u8]) -> Option<u8> {
     match text {
         [b'%', high, low, ..] => Some(digit(*high)? << 4 | digit(*low)?),
@@ -59,8 +60,8 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Whether `byte`, put after `out`, would be read as a digit of an escape. Whole escapes end three
-/// bytes after their `%`, so a `%` among the last two bytes is a stray one.
+/// Whether `byte`, appended to `out`, would be read as a digit of an escape. Complete escapes end
+/// three bytes after their `%`, so a `%` among the last two bytes is stray.
 fn completes_escape(out: &[u8], byte: u8) -> bool {
     let after_stray = match out {
         [.., b'%'] => true,

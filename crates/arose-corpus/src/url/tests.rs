@@ -1,4 +1,4 @@
-//! The rules on examples, the published oracles, and idempotence on anything.
+//! Tests of the rules on examples, of the published test cases, and of idempotence on any input.
 
 use proptest::prelude::*;
 
@@ -170,7 +170,7 @@ fn plain_urls_are_spared_the_parser() {
     }
 }
 
-/// Addresses that come near every rule.
+/// URLs that come near every rule.
 fn any_url() -> impl Strategy<Value = String> {
     let scheme = "(http|https|HTTP|ftp)?:?/{0,3}";
     let host = "(u(:p)?@)?[a-zA-Z0-9.\\-%ü\\[\\]:]{0,10}(:[0-9]{0,3})?";
@@ -265,7 +265,7 @@ fn urls_are_put_together_from_their_parts() {
 }
 
 proptest! {
-    /// The short way to the normal form of a link to the same host is the long one.
+    /// For a link to the same host, the fast path gives the same normalized URL as the slow path.
     #[test]
     fn links_to_the_same_host(rest in "/[a-zA-Z0-9./?%~:#-]{0,12}", port in prop::option::of(1..9999_u16)) {
         let normalizer = Normalizer::default();
@@ -278,7 +278,7 @@ proptest! {
     }
 }
 
-/// Local files are URLs where they are accepted, and have a host then.
+/// Where local files are accepted, they are URLs with a host.
 #[test]
 fn issue_27_files() {
     let normalizer = Normalizer {

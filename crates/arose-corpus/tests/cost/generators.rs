@@ -1,4 +1,4 @@
-//! Hostile input of any size.
+//! Generates hostile input of any size.
 
 use std::io::Write as _;
 
@@ -15,14 +15,14 @@ use parquet::file::properties::WriterProperties;
 
 use crate::ways::Way;
 
-/// Makes input of about `n` bytes.
+/// Generates input of about `n` bytes.
 pub(crate) struct Generator {
     pub(crate) name: &'static str,
     pub(crate) make: fn(usize) -> Vec<u8>,
     pub(crate) ways: &'static [Way],
 }
 
-/// Pages are read in both modes, bare and inside what carries them.
+/// Pages are read in both modes, alone and inside the formats that contain them.
 const PAGE: &[Way] = &[
     Way::Page(Henzinger),
     Way::Page(Content),
@@ -61,10 +61,11 @@ const PARQUET: &[Way] = &[
 ];
 const TEXT: &[Way] = &[Way::Body("text/plain"), Way::Pipe("a.txt")];
 
-/// Starting a decoder takes as long as reading some kilobytes: members are fewer than other pieces.
+/// Starting a decoder takes as long as reading several kilobytes, so members are fewer than other
+/// pieces.
 const MEMBER_SHARE: usize = 32;
 
-/// A table of generators, each the repetition of a piece unless a function is named.
+/// A table of generators; each repeats a piece unless a function is named.
 macro_rules! table {
     ($($name:literal, $ways:expr, $make:expr;)*) => {
         &[$(Generator { name: $name, make: $make, ways: $ways },)*]
@@ -215,7 +216,7 @@ pub(crate) const GENERATORS: &[Generator] = table![
     "declarations of character sets", &[Way::Body("text/html")], |n| again("<meta charset=x content='charset charset'>", n);
 ];
 
-/// A piece again and again.
+/// A repeated piece.
 fn again(piece: &str, n: usize) -> Vec<u8> {
     repeat(piece.as_bytes(), n)
 }
@@ -244,7 +245,7 @@ fn paired(start: &str, end: &str, n: usize) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A base of half of the input and a piece that it is the base of.
+/// A base URL that is half of the input, and a piece that uses it.
 fn base(n: usize, piece: &str) -> Vec<u8> {
     let base = format!("<base href='/{}/'>", "b".repeat(n / 2));
     after(&base, piece, n / 2)
@@ -259,7 +260,7 @@ fn script(n: usize, piece: &str) -> Vec<u8> {
     )
 }
 
-/// Text that the structured data of the page contains as well.
+/// Text that is also in the structured data of the page.
 fn article(n: usize) -> Vec<u8> {
     let start = "<script type=application/ld+json>{\"articleBody\":\"";
     let data = wrapped(start, "a b c d ", "\"}</script>", n / 2);
@@ -293,13 +294,13 @@ fn records_with(n: usize, headers: &str) -> Vec<u8> {
     repeat(&record_with(headers, b"a"), n)
 }
 
-/// A record that says it is about `length` bytes long and, repeated, ends in the middle of another.
+/// A record that declares about `length` bytes and, repeated, ends in the middle of another.
 fn claims(length: usize) -> Vec<u8> {
     let piece = lying(length).len();
     lying(length / piece * piece + 25)
 }
 
-/// A record of one byte that says it has another length.
+/// A record of one byte that declares another length.
 fn lying(length: usize) -> Vec<u8> {
     format!("WARC/1.0\r\nWARC-Type: response\r\nContent-Length: {length}\r\n\r\na\r\n\r\n")
         .into_bytes()
@@ -334,7 +335,7 @@ fn texts(n: usize, n_rows: usize) -> Vec<(String, ArrayRef)> {
     vec![("text".to_owned(), Arc::new(texts))]
 }
 
-/// A column of eight texts that differ.
+/// A column of eight different texts.
 fn cells(n: usize) -> Vec<(String, ArrayRef)> {
     let text = String::from_utf8(noise(n)).unwrap();
     let cells = text.as_bytes().chunks(text.len().div_ceil(8));
@@ -368,7 +369,7 @@ fn columns(n: usize) -> Vec<(String, ArrayRef)> {
     (0..n / 1024).map(column).collect()
 }
 
-/// The column under another name, beside one of short texts.
+/// The column under another name, next to one of short texts.
 fn beside_text(columns: Vec<(String, ArrayRef)>) -> Vec<(String, ArrayRef)> {
     let (_, other) = columns.into_iter().next().unwrap();
     let texts = StringArray::from_iter_values((0..other.len()).map(|i| format!("text {i}")));
@@ -395,7 +396,7 @@ fn parquet(columns: Vec<(String, ArrayRef)>, encoding: Encoding, codec: Codec) -
     writer.into_inner().unwrap()
 }
 
-/// Lines that do not pack well.
+/// Lines that compress badly.
 fn noise(n: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut bytes = Vec::with_capacity(n);

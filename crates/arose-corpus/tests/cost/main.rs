@@ -1,28 +1,30 @@
-//! Cost as a tested property: time and memory of hostile input grow in proportion to it.
+//! Tests of cost: time and memory for hostile input grow in proportion to its size.
 //!
-//! Every [generator](generators) makes input of any size. Each is read at three sizes, every one
-//! twice the one before, through all its [ways](ways) into the crate. Checked are
+//! Every [generator](generators) makes input of any size. Each is read at three sizes, each twice
+//! the previous one, through all its [ways](ways) into the crate. The test checks:
 //!
-//! - processor time: at most 2.2 times more for twice the input;
+//! - CPU time: at most 2.2 times as much for twice the input;
 //! - peak of allocated bytes: at most [`PER_BYTE`] times the input plus [`CONSTANT`], and at most
-//!   2.2 times more for twice the input.
+//!   2.2 times as much for twice the input.
 //!
 //! Time is CPU time, the smallest of several rounds. Three things make it steady on a busy machine:
 //!
-//! - The process keeps to one core. On two, one case was seen to take eight times as long in some
-//!   rounds as in others. Threads that share the allocator are a likely cause, not a measured one.
-//! - The allocator gives no memory back (`MALLOC_TRIM_THRESHOLD_` and the like, set in a child
+//! - The process keeps to one core. On two, one case took eight times as long in some rounds as in
+//!   others. Threads that share the allocator are a likely cause, but this was not measured.
+//! - The allocator returns no memory (`MALLOC_TRIM_THRESHOLD_` and similar settings, in a child
 //!   process), so that buffers need not be faulted in again in every round.
 //! - In rounds after the first, the smaller inputs are read two and four times for each reading of
-//!   the largest. All measurements then take about as long, and disturbances meet them alike.
+//!   the largest. All measurements then take about as long, and disturbances affect them equally.
 //!
 //! The counting allocator counts old and new memory together while a vector grows, which is the
-//! most that any allocator would need. A binary of its own, since it counts what the whole process
-//! allocates. How many documents wait between the threads is up to the scheduler, unless whoever
-//! takes them lets the others go as far as they can first; see [`ways::Consumer`]. So the peak
-//! is the largest that any schedule gives, and the same in every round.
+//! maximum that any allocator would need. This test is a separate binary, since it counts the
+//! allocations of the whole process. The number of documents that wait between threads depends on
+//! the scheduler, unless the consumer first lets the other threads go as far as they can; see
+//! [`ways::Consumer`]. The peak is therefore the largest of any schedule, and the same in every
+//! round.
 //!
-//! `COST_ONLY=word` runs the cases whose name holds the word; `COST_BYTES` sets the smallest size.
+//! `COST_ONLY=word` runs the cases whose name contains the word; `COST_BYTES` sets the smallest
+//! size.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::print_stdout, reason = "the figures are shown")]
 
@@ -41,24 +43,24 @@ use ways::Way;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Peak of allocated bytes per byte of input, the input aside.
+/// Maximum peak of allocated bytes per byte of input, without the input itself.
 const PER_BYTE: usize = 8;
 
-/// What is allocated whatever the input: buffers of decoders, one block of each kind, and 16,384
-/// blocks of a page in mode `content`.
+/// Memory allocated for any input: buffers of decoders, one block of each kind, and 16,384 blocks
+/// of a page in mode `content`.
 const CONSTANT: usize = 8 << 20;
 
-/// Growth of time and memory for twice the input.
+/// Maximum growth of time and memory for twice the input.
 const GROWTH: f64 = 2.2;
 
-/// Differences below these say nothing: a thread is started, a buffer doubles.
+/// Smaller differences are not significant: a thread is started, or a buffer doubles.
 const SECONDS_SLACK: f64 = 0.002;
 const BYTES_SLACK: usize = 1 << 20;
 
-/// Rounds after which a time that looks too long is believed.
+/// Number of rounds after which a time that looks too long is accepted as such.
 const MAX_ROUNDS: usize = 40;
 
-/// What a case takes at one size.
+/// The cost of a case at one size.
 #[derive(Clone, Copy)]
 struct Cost {
     n_bytes: usize,
@@ -112,7 +114,7 @@ fn measure_all() {
 /// The smallest of the three sizes.
 const SMALLEST: usize = 128 << 10;
 
-/// Measures one case; returns what is wrong with it.
+/// Measures one case. Returns what is wrong with it.
 fn check(name: &str, generator: &Generator, way: Way, smallest: usize) -> Vec<String> {
     let inputs = [1, 2, 4].map(|times| way.wrap((generator.make)(times * smallest)));
     let mut costs = inputs.each_ref().map(|input| measure(way, input));
@@ -182,7 +184,7 @@ fn measure(way: Way, input: &[u8]) -> Cost {
     }
 }
 
-/// Keeps this thread, and those it will start, on one of the cores that they may use.
+/// Keeps this thread, and those it will start, on one of the allowed cores.
 fn stay_on_one_core() {
     let allowed = sched_getaffinity(None).unwrap();
     let core = (0..CpuSet::MAX_CPU).find(|&core| allowed.is_set(core));
@@ -191,7 +193,7 @@ fn stay_on_one_core() {
     sched_setaffinity(None, &one).unwrap();
 }
 
-/// Processor time of this process.
+/// CPU time of this process.
 fn seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

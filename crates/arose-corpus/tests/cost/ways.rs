@@ -1,4 +1,4 @@
-//! The ways by which foreign bytes come into the crate, and those by which they leave it again.
+//! The ways by which untrusted bytes enter the crate and leave it again.
 
 use std::io::Cursor;
 use std::num::NonZeroUsize;
@@ -17,25 +17,25 @@ use url::Url;
 pub(crate) enum Way {
     /// A page, as a crawler reads it.
     Page(Mode),
-    /// The body of a response in an archive; `Config::html` of that mode.
+    /// The body of a response in an archive, with this mode in `Config::html`.
     Response(Mode),
-    /// The `html` of a JSON line.
+    /// The field `html` of a line of JSON Lines.
     JsonField(Mode),
-    /// The `html` of a CSV row.
+    /// The field `html` of a CSV row.
     CsvField(Mode),
     /// A body of this media type, as a crawler reads it.
     Body(&'static str),
     /// A body with these content codings.
     Codings(&'static str),
-    /// A pipe whose content has this name.
+    /// A pipe with this file name.
     Pipe(&'static str),
-    /// A file of this name.
+    /// A file with this name.
     File(&'static str),
-    /// The copy of all documents of a file of this name, and of all its records with their texts.
+    /// A copy of all documents of a file with this name, and of all its records with their texts.
     Copy(&'static str),
 }
 
-/// An input made ready, so that only reading is measured.
+/// A prepared input, so that only reading is measured.
 pub(crate) enum Owned {
     Text(String),
     Bytes(Vec<u8>),
@@ -44,7 +44,7 @@ pub(crate) enum Owned {
 }
 
 impl Way {
-    /// Puts what a generator made into the format that carries it.
+    /// Wraps the output of a generator in its container format.
     pub(crate) fn wrap(self, bytes: Vec<u8>) -> Vec<u8> {
         match self {
             Way::Response(_) => response(&bytes),
@@ -86,7 +86,7 @@ impl Way {
         }
     }
 
-    /// Reads the input and drops what comes of it, which must be something.
+    /// Reads the input and drops the result, which must not be empty.
     pub(crate) fn run(self, owned: Owned) {
         match (self, owned) {
             (Way::Page(mode), Owned::Text(text)) => {
@@ -128,13 +128,13 @@ impl Way {
     }
 }
 
-/// Takes documents as late as it can.
+/// Takes documents as late as possible.
 ///
-/// A worker hands out batches and waits while one of them lies in its channel. Before the first
-/// item of a batch is dropped, all other threads have gone as far as they can: the most documents
-/// there can be exist then, whatever the scheduler does.
+/// A worker hands out batches and waits while one of them is in its channel. Before the first item
+/// of a batch is dropped, all other threads have gone as far as they can. Then the maximum number
+/// of documents exists, whatever the scheduler does.
 struct Consumer {
-    /// Bytes of the current batch, counted as the worker counts them.
+    /// Bytes of the current batch, counted like the worker does.
     n_bytes: usize,
 }
 
@@ -175,7 +175,7 @@ fn others_sleep() -> bool {
         if thread.file_name() == own.as_str() {
             return true;
         }
-        // A thread that has ended in the meantime has no state.
+        // A thread that has ended meanwhile has no state.
         let Ok(stat) = std::fs::read_to_string(thread.path().join("stat")) else {
             return true;
         };
@@ -198,13 +198,13 @@ fn page(mode: Mode) -> html::Config {
     }
 }
 
-/// What a worker hands out at once.
+/// Number of bytes that a worker hands out at once.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// What may be decompressed at once of a table, so that it counts as a constant.
+/// Number of bytes of a table that may be decompressed at once, so that it counts as a constant.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// One thread and small blocks, so that what is kept for each of them is small beside the input.
+/// One thread and small blocks, so that their memory is small compared with the input.
 fn config(mode: Mode) -> Config {
     Config {
         html: page(mode),
@@ -218,7 +218,7 @@ fn config(mode: Mode) -> Config {
     }
 }
 
-/// A record that holds a page.
+/// A record with a page.
 fn response(body: &[u8]) -> Vec<u8> {
     let http = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\r\n",

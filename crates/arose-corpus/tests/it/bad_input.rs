@@ -1,4 +1,4 @@
-//! Bad input: each kind gives one warning with its place, and loses nothing else.
+//! Tests of bad input: each kind gives one warning with its position, and loses nothing else.
 
 use arose_corpus::{Config, Item, Limits, Reason};
 
@@ -10,7 +10,7 @@ fn page(n: usize) -> Vec<u8> {
     response(n, &noise(n as u64, 200))
 }
 
-/// Members of an archive and where each starts.
+/// Members of an archive and their offsets.
 fn members(n: usize, pack: fn(&[u8]) -> Vec<u8>) -> (Vec<Vec<u8>>, Vec<u64>) {
     let members: Vec<Vec<u8>> = (0..n).map(|i| pack(&page(i))).collect();
     let starts = members.iter().scan(0, |at, member| {
@@ -71,7 +71,7 @@ fn one_wrong_byte_costs_one_member() {
                     damage(&found)
                 );
             }
-            // Some header bytes of a member carry no information: then nothing is lost.
+            // Some header bytes of a member have no meaning; then nothing is lost.
             let n_damage = damage(&found).len();
             assert_eq!(n_damage, 5 - urls.len(), "byte {at}: {:?}", damage(&found));
         }
@@ -92,7 +92,7 @@ fn content_length_too_large_too_small_or_absurd() {
         let block = bytes.split("\r\n\r\n").next().expect("a header");
         let length = block.rsplit(' ').next().expect("its last field");
         let new = change(length.parse().expect("a number"));
-        // The first length in the record is the archive's, the second the server's.
+        // The first length in the record is that of the archive, the second that of the server.
         bytes.replacen(
             &format!("Content-Length: {length}"),
             &format!("Content-Length: {new}"),
@@ -233,8 +233,7 @@ fn a_line_beyond_the_limit() {
     }
 }
 
-/// Two gigabytes that are made while they are read; the test has nowhere near that much memory to
-/// lose.
+/// Two gigabytes that are generated while they are read; the test may use far less memory.
 #[test]
 fn a_record_of_two_gigabytes() {
     use std::io::Read;
@@ -256,7 +255,7 @@ fn a_record_of_two_gigabytes() {
     assert!(peak.is_none_or(|peak| peak < 1000), "{peak:?} MB");
 }
 
-/// The most memory this process has held.
+/// The peak memory of this process.
 fn peak_memory_mb() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
@@ -311,13 +310,13 @@ fn an_unreadable_file() {
     let folder = Folder::new();
     folder.file("1.txt", b"one");
     folder.file("3.txt", b"three");
-    // Permissions do not stop every user; a link to nothing does.
+    // Permissions do not stop every user; a link to a missing file does.
     std::os::unix::fs::symlink("nowhere", folder.path().join("2.txt")).expect("allowed");
     let found = items(&[folder.path()]);
     check_damage(&found, Reason::Unreadable, 0);
     assert!(damage(&found)[0].source.ends_with("2.txt"));
     assert_eq!(texts(&found), ["one", "three"]);
-    // Named files and what is not a file.
+    // Files passed by name, and paths that are not files.
     let found = items(&[
         &folder.path().join("2.txt"),
         std::path::Path::new("/dev/null"),
@@ -392,7 +391,7 @@ fn a_link_to_nowhere() {
     }
 }
 
-/// A record as an archive contains it, with any block.
+/// An archive record with any block.
 fn record(url: &str, block: &[u8]) -> Vec<u8> {
     let head = format!(
         "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: {url}\r\nContent-Type: text/plain\r\n\
@@ -412,8 +411,8 @@ fn with_records_of(record_bytes: usize) -> Config {
     }
 }
 
-/// Whoever wrote the body of a record that is too large must not be able to write the records after
-/// it, whether there is a way back in the input or not, and however long the body is.
+/// The author of an oversized record body must not be able to forge the records after it, whether
+/// or not the input can go back, and however long the body is.
 #[test]
 fn issue_19_a_record_beyond_the_limit_forges_nothing() {
     let forged = record("http://bank.example/", b"forged");
@@ -450,8 +449,8 @@ fn issue_19_a_record_beyond_the_limit_forges_nothing() {
     }
 }
 
-/// In an archive of many members the start of a member shows that a length beyond the limit is
-/// wrong, even where there is no way back.
+/// In an archive of many members, the start of a member shows that a length beyond the limit is
+/// wrong, even if the input cannot go back.
 #[test]
 fn issue_19_members_show_that_a_length_is_wrong() {
     let wrong = String::from_utf8(record("http://x/1", b"one")).expect("ASCII");
@@ -489,7 +488,7 @@ fn issue_19_tsv_has_no_quotes() {
     }
 }
 
-/// Files that hold quotes anyway are read as they stand, and that is said.
+/// Files that contain quotes are read unchanged, with a warning.
 #[test]
 fn issue_19_tsv_that_contradicts_itself() {
     let rows = "id\ttext\n1\t\"a \"\"rose\"\"\"\n2\t\"yes\" or \"no\"\n\"3\n\tx\"\ttulip\n";
@@ -509,7 +508,7 @@ fn issue_19_tsv_that_contradicts_itself() {
     assert_eq!(details[2], (42, "3 cells under 2 columns"));
 }
 
-/// A header in quotes shows that the writer of a TSV file used them.
+/// A header in quotes shows that the writer of a TSV file used quotes.
 #[test]
 fn issue_19_tsv_with_a_header_in_quotes() {
     let rows = "\"id\"\t\"text\"\n\"1\"\t\"a \"\"rose\"\"\"\n\"2\"\t\"two\nlines\"\n";
@@ -518,7 +517,8 @@ fn issue_19_tsv_with_a_header_in_quotes() {
     check_damage(&found, Reason::BadRow, 12);
 }
 
-/// A row ends with its line once too much was passed in vain; the rows after that are whole again.
+/// A row ends with its line once too many bytes were scanned in vain; later rows are complete
+/// again.
 #[test]
 fn issue_19_many_open_quotes_cost_their_lines() {
     let open = "a\"b,\"\n".repeat(100_000);

@@ -1,4 +1,4 @@
-//! Parquet columns of every type, in every role, and fields of structs.
+//! Tests of Parquet columns of every type, in every role, and of struct fields.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -225,7 +225,7 @@ fn issue_19_every_type_in_every_role() {
             let expected = priority.map(|seconds| seconds.floor() as i64);
             assert_eq!(document.fetched, expected, "{kind}");
         }
-        // Where the text is null there is another column, or none.
+        // If the text is null, there is another column, or none.
         let other = table(vec![
             ("id", array),
             ("text", strings(&[Some("a"), Some("b")])),
@@ -235,7 +235,7 @@ fn issue_19_every_type_in_every_role() {
     }
 }
 
-/// `data: {text, page: {url}}`, the struct null in the second row, the text in the third.
+/// `data: {text, page: {url}}`, with a null struct in the second row and a null text in the third.
 fn nested() -> ArrayRef {
     let urls = StructArray::from(vec![(
         Arc::new(Field::new("url", DataType::Utf8, true)),
@@ -288,7 +288,7 @@ fn issue_19_fields_of_structs() {
         found,
         [("a", Some("u1"), Some(0.5), 0), ("d", None, Some(3.5), 3)]
     );
-    // A column of the whole name wins, wherever it stands.
+    // A column with the whole name wins, wherever it is.
     let mut columns = columns;
     columns.push((
         "data.text",
@@ -302,7 +302,7 @@ fn issue_19_fields_of_structs() {
     assert_eq!(found, ["w", "x", "y", "z"]);
 }
 
-/// A file without a text column says which columns there are and what is in them.
+/// For a file without a text column, the warning lists its columns and their types.
 #[test]
 fn columns_that_hold_no_text_are_described() {
     let folder = Folder::new();

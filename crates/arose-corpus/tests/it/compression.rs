@@ -1,4 +1,4 @@
-//! xz and bzip2: streams one after the other, damage, expansion, positions and copies.
+//! Tests of xz and bzip2: consecutive streams, damage, expansion, positions and copies.
 
 use arose_corpus::{Config, Position, Reason, fetch, keep};
 
@@ -35,7 +35,8 @@ fn issue_19_files_and_pipes() {
     assert_eq!(documents(&items(&[folder.path()])).len(), 2 * (50 + 1 + 2));
 }
 
-/// Streams one after the other, with the zero bytes that xz allows between them, by any threads.
+/// Consecutive streams, with the zero bytes that xz allows between them, with any number of
+/// threads.
 #[test]
 fn many_streams() {
     for (ending, pack) in PACKINGS {
@@ -126,7 +127,7 @@ fn bombs_are_stopped() {
     }
 }
 
-/// A header that asks for a dictionary of 1 GiB is refused before it is had.
+/// A header that requests a dictionary of 1 GiB is rejected before it is allocated.
 #[test]
 fn memory_of_xz_is_limited() {
     use liblzma::stream::{Check, Filters, LzmaOptions, Stream};

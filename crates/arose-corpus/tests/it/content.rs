@@ -1,7 +1,8 @@
-//! Main content against three sets of real pages.
+//! Compares main content with three sets of real pages.
 //!
-//! The forest was trained on the first two sets, so these figures are floors against regressions,
-//! not estimates for unseen pages; those come from cross-validation (see `bench/extract`).
+//! The forest was trained on the first two sets. These scores are therefore lower bounds against
+//! regressions, not estimates for unseen pages; those come from cross-validation (see
+//! `bench/extract`).
 
 use arose_corpus::html::content::{Forest, LinkDensity, MainContent, measure};
 use serde_json::Value;
@@ -48,7 +49,8 @@ fn articles() {
     assert!(f1 >= 0.95);
 }
 
-/// Agreement with Readability.js, a peer and no truth; no page of this set was used in training.
+/// Agreement with Readability.js, which is another tool and not a ground truth; no page of this set
+/// was used in training.
 #[test]
 fn reader_view() {
     let pages = pages("extract-readability-130");

@@ -1,4 +1,4 @@
-//! Copies of Parquet rows: columns that no reader looks at are bounded and may be damaged.
+//! Tests of copies of Parquet rows: columns that no reader uses are bounded and may be damaged.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -16,7 +16,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 
 use crate::support::{Folder, damage, documents, items_with, texts};
 
-/// A table of a short text in each row and another column.
+/// A table with a short text in each row and another column.
 fn table(other: ArrayRef, properties: WriterPropertiesBuilder) -> (Vec<u8>, ParquetMetaData) {
     let texts = (0..other.len()).map(|n| format!("text {n}"));
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
@@ -45,7 +45,7 @@ fn positions(path: &Path, config: &Config) -> Vec<Position> {
     documents.iter().map(|document| document.position).collect()
 }
 
-/// Copies all rows in both ways, which must say the same; the rows and texts of the copy.
+/// Copies all rows in both ways, which must agree. Returns the result, and the texts of the copy.
 #[track_caller]
 fn copy(bytes: &[u8], config: &Config) -> (Kept, Vec<String>) {
     let folder = Folder::new();
@@ -78,7 +78,7 @@ fn check_lost(kept: &Kept, reason: Reason, row: u64) {
     assert_eq!((lost.reason, lost.position.offset), (reason, row), "{lost}");
 }
 
-/// A page of another column that decompresses to far more than its size: the text is read, and the
+/// A page of another column that decompresses to far more than its size: the text is read, but the
 /// rows are not copied.
 #[test]
 fn issue_19_other_columns_that_expand_too_far() {
@@ -95,7 +95,7 @@ fn issue_19_other_columns_that_expand_too_far() {
     }
 }
 
-/// One text in many rows of another column is stored once, and would be written many times.
+/// One text in many rows of another column is stored once, but would be written many times.
 #[test]
 fn issue_19_other_columns_of_one_text() {
     let config = Config {
@@ -117,7 +117,7 @@ fn issue_19_other_columns_of_one_text() {
         bytes.len()
     );
     check_lost(&kept, Reason::Expansion, texts.len() as u64);
-    // With the usual limits they are no trouble.
+    // With the default limits they are copied.
     let (kept, texts) = copy(&bytes, &Config::default());
     assert_eq!((kept.lost, texts.len()), (None, 4000));
 }
@@ -144,7 +144,7 @@ fn issue_19_other_columns_of_one_long_text() {
     assert!(reader.metadata().num_row_groups() >= 10);
 }
 
-/// Pages of many columns are kept side by side.
+/// Pages of many columns are held side by side.
 #[test]
 fn issue_19_many_other_columns_that_expand() {
     let text = "c".repeat(12 << 20);
@@ -194,7 +194,7 @@ fn issue_19_other_columns_of_long_lists() {
     assert_eq!((kept.lost, texts.len()), (None, 3));
 }
 
-/// Damage in another column costs the rows from there to the end of the row group.
+/// Damage in another column loses the rows from there to the end of the row group.
 #[test]
 fn issue_19_damage_in_other_columns() {
     let properties = properties()

@@ -1,4 +1,4 @@
-//! Documents are found again by their positions.
+//! Tests that documents are found again by their positions.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -7,7 +7,7 @@ use arose_corpus::{Config, Document, Error, ParquetWriter, Position, fetch};
 
 use crate::support::{Folder, config, documents, gzip, items, noise, response, zstd};
 
-/// Fetches every third document of a file and compares with what reading it gives.
+/// Fetches every third document of a file and compares it with the result of reading.
 #[track_caller]
 fn check(name: &str, bytes: &[u8]) {
     let folder = Folder::new();
@@ -83,7 +83,7 @@ fn tables_and_single_files() {
     check("a.txt.gz", &gzip(b"rose"));
 }
 
-/// A reader that went forward would have 64 GiB to pass on its way to the second line.
+/// A reader that went forward would have to pass 64 GiB to reach the second line.
 #[test]
 fn a_plain_file_is_not_read_through() {
     let folder = Folder::new();
@@ -100,7 +100,7 @@ fn a_plain_file_is_not_read_through() {
     assert_eq!(texts, ["rose", "rose"]);
 }
 
-/// A member is gone to without looking at those before it, damaged here.
+/// A member is accessed without reading the earlier ones, which are damaged here.
 #[test]
 fn members_before_are_not_unpacked() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Every format, plain, packed and piped.
+//! Tests of every format: uncompressed, compressed and piped.
 
 use arose_corpus::{Config, Fields, Item, ParquetWriter, Reason, Statuses, write_json};
 
@@ -53,7 +53,7 @@ fn check(name: &str, bytes: &[u8]) {
     );
 }
 
-/// The last rows of a file, too, end at a carriage return and a line feed.
+/// The last rows of a file also end at a carriage return and a line feed.
 #[test]
 fn rows_with_two_byte_line_ends() {
     let rows = String::from_utf8(corpus("csv")).unwrap();
@@ -69,7 +69,7 @@ fn formats_and_packings() {
         check(&format!("a.{format}"), &bytes);
         check(&format!("a.{format}.gz"), &gzip(&bytes));
         check(&format!("a.{format}.zst"), &zstd(&bytes));
-        // Content decides: the name of the packing or of the format is not needed.
+        // The content decides: the name need not show the compression or the format.
         check("anything", &bytes);
         check("anything", &gzip(&bytes));
     }

@@ -1,4 +1,4 @@
-//! JSON that is told by its beginning, and JSON that does not keep to lines.
+//! Tests of JSON that is detected by its beginning, and of JSON that is not JSON Lines.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::support::{
     xz, zstd,
 };
 
-/// Reads the bytes as a file of this name, packed in every way, and from standard input.
+/// Reads the bytes as a file with this name, compressed in every way, and from standard input.
 #[track_caller]
 fn check(name: &str, bytes: &[u8], expected: &[&str]) {
     let folder = Folder::new();
@@ -73,7 +73,7 @@ fn issue_19_a_long_first_line() {
     }
 }
 
-/// A line beyond the limit is named, and the others are read.
+/// A line beyond the limit is reported, and the others are read.
 #[test]
 fn a_first_line_beyond_the_limit() {
     let (lines, expected) = long_lines(500_000);
@@ -176,7 +176,7 @@ fn positions_lead_back() {
     }
 }
 
-/// Records leave as they came, in an array if they were in one.
+/// Records are copied unchanged, in an array if they were in one.
 #[test]
 fn kept_objects() {
     let folder = Folder::new();
@@ -220,7 +220,7 @@ fn kept_objects() {
     assert_eq!(serde_json::from_slice::<Value>(&copy).unwrap(), json!([]));
 }
 
-/// What is wrong is named once with its place; everything else is read.
+/// Each flaw is reported once with its position; everything else is read.
 #[track_caller]
 fn check_flaw(bytes: &str, expected: &[&str], reason: Reason, at: usize) {
     for found in [
@@ -265,7 +265,7 @@ fn flawed_objects_cost_themselves() {
             "{{\n  \"text\": \"a\"\n}}\n{flawed}{{\n  \"text\": \"b\"\n}}\n{{\n  \"text\": \"c\"\n}}\n"
         );
         check_flaw(&sequence, &["a", "b", "c"], Bad, 18);
-        // In an array, an array that is not closed takes up what follows, and no one can tell.
+        // In an array, an array that is not closed swallows what follows, which cannot be detected.
         if flawed.contains('[') {
             continue;
         }
@@ -322,7 +322,7 @@ fn deep_large_and_cut_objects() {
     }
 }
 
-/// A damaged member costs the objects in it.
+/// A damaged member loses the objects in it.
 #[test]
 fn damaged_compression() {
     let objects: Vec<String> = (0..30)
@@ -339,7 +339,7 @@ fn damaged_compression() {
         let mut bytes = members.concat();
         bytes[start + members[7].len() / 2] ^= 0x10;
         let found = piped("a.json", &bytes, Config::default());
-        // What the decoder gave before it noticed is there, changed.
+        // The bytes that the decoder returned before it noticed the damage are there, changed.
         let intact = documents(&found);
         let intact = intact.iter().filter(|document| {
             let n: u64 = document
@@ -357,7 +357,7 @@ fn damaged_compression() {
     }
 }
 
-/// What is no JSON stays what it is.
+/// Text that is not JSON is not read as JSON.
 #[test]
 fn texts_that_start_with_brackets() {
     for text in [
@@ -385,7 +385,7 @@ fn texts_that_start_with_brackets() {
     assert_eq!(damage(&found).len(), 0);
 }
 
-/// JSON Lines of which the first is damaged are still lines.
+/// JSON Lines with a damaged first line are still JSON Lines.
 #[test]
 fn a_flawed_first_line() {
     for first in ["{\"text\": \"a", "{\"text\": NaN}", "{\"text\": \"a\"} x"] {
@@ -406,7 +406,7 @@ fn a_flawed_first_line() {
     assert_eq!((texts(&found), damage(&found).len()), (vec!["b"], 1));
 }
 
-/// An array without an end, read while it is written.
+/// An endless array, read while it is written.
 struct Endless(u64, Vec<u8>);
 
 impl Read for Endless {
@@ -473,7 +473,7 @@ fn issue_19_fields_by_path() {
         Some("ä"),
         None,
     );
-    // Of equal keys the last counts.
+    // The last of equal keys counts.
     check(
         r#"{"data":{"text":"a"},"data":{"text":"b"}}"#,
         Some("b"),
@@ -501,7 +501,7 @@ fn tree() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// A full parser says what is in it.
+    /// A full parser gives the expected content.
     #[test]
     fn agrees_with_a_full_parser(
         trees in proptest::collection::vec(("[ -~]{0,20}", tree()), 1..8),
@@ -524,7 +524,7 @@ proptest! {
         prop_assert_eq!(damage(&found).len(), 0);
     }
 
-    /// Any bytes in place of some: nothing but warnings, in any blocks the same.
+    /// Random bytes in place of some: only warnings, and the same for any block size.
     #[test]
     fn any_damage(
         trees in proptest::collection::vec(tree(), 1..6),

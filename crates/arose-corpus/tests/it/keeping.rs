@@ -1,10 +1,10 @@
-//! Kept records leave as they came.
+//! Tests that kept records are copied unchanged.
 
 use arose_corpus::{Config, Kept, Position, keep};
 
 use crate::support::{Folder, documents, gzip, items, noise, response, zstd};
 
-/// Keeps every other document of a file and compares what is read from both.
+/// Keeps every other document of a file and compares the documents of both files.
 #[track_caller]
 fn check(name: &str, bytes: &[u8]) -> Vec<u8> {
     let folder = Folder::new();
@@ -86,7 +86,7 @@ fn archives_keep_members_and_file_headers() {
     for pack in [gzip as fn(&[u8]) -> Vec<u8>, zstd] {
         let archive: Vec<u8> = all.iter().flat_map(|record| pack(record)).collect();
         let packed = check("a.warc", &archive);
-        // The packed bytes themselves are copied.
+        // The compressed bytes themselves are copied.
         assert_eq!(
             packed,
             expected
@@ -111,7 +111,7 @@ fn parquet_rows_keep_all_columns() {
     }
     let bytes = writer.finish().expect("to memory");
     let copy = check("a.parquet", &bytes);
-    // Columns that no reader of ours looks at are there, too.
+    // Columns that no reader uses are there, too.
     let names = |bytes: &[u8]| {
         let tail = String::from_utf8_lossy(bytes).into_owned();
         ["digest", "offset", "inner", "status"].map(|name| tail.contains(name))

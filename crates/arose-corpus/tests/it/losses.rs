@@ -1,4 +1,4 @@
-//! What is read of a directory, and what is said of the rest.
+//! Tests of which files of a directory are read, and of the messages about the rest.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use arose_corpus::{Config, Counts, Files, Loss, Reason, parts, read, read_from};
 
 use crate::support::{Folder, documents, gzip, items, items_with, noise, piped, response, texts};
 
-/// Reads everything and gives what was counted.
+/// Reads everything and returns the counts.
 fn counts(inputs: &[&Path], config: Config) -> Counts {
     let inputs: Vec<PathBuf> = inputs.iter().map(|path| path.to_path_buf()).collect();
     counted(read(&inputs, config).expect("they exist"))
@@ -28,7 +28,7 @@ fn strings(patterns: &[&str]) -> Vec<String> {
     patterns.iter().map(|pattern| pattern.to_string()).collect()
 }
 
-/// The names of the incomplete files, and how many records are damaged.
+/// The names of the incomplete files, and the number of damaged records.
 #[track_caller]
 fn check(inputs: &[&Path], incomplete: &[(&str, Reason)], n_records: u64) {
     let losses = counts(inputs, Config::default()).losses;
@@ -50,7 +50,7 @@ fn issue_19_hidden_entries_are_not_read() {
     folder.file(".git/b.txt", b"hidden");
     folder.file("c/.d/e.txt", b"hidden");
     assert_eq!(texts(&items(&[folder.path()])), ["a"]);
-    // Neither does a star match them, but a name is a name.
+    // A star does not match them either, but a file passed by name is read.
     assert_eq!(texts(&items(&[&folder.path().join("*.txt")])), ["a"]);
     let named = folder.path().join(".hidden.txt");
     assert_eq!(texts(&items(&[&named])), ["hidden"]);
@@ -89,7 +89,7 @@ fn issue_19_linked_files_are_read_once() {
     let counts = counts(&[folder.path()], Config::default());
     assert_eq!(counts.skipped[&Reason::AlreadyRead], 3);
     assert!(counts.losses.is_empty());
-    // A hard link is a file of its own, and so is a file named twice.
+    // A hard link is a separate file, and so is a file passed twice.
     let original = folder.path().join("m/1.txt");
     std::fs::hard_link(&original, folder.path().join("m/3.txt")).expect("allowed");
     let directory = folder.path().join("m");
@@ -97,7 +97,7 @@ fn issue_19_linked_files_are_read_once() {
     assert_eq!(texts(&found), ["one", "two", "one", "one"]);
 }
 
-/// Two links in each of 40 directories to the next would be 2^40 paths.
+/// Two links in each of 40 directories to the next would give 2^40 paths.
 #[cfg(unix)]
 #[test]
 fn issue_19_rows_of_links_do_not_multiply() {
@@ -142,7 +142,7 @@ fn issue_19_unknown_kinds_are_counted_by_extension() {
     ];
     assert_eq!(kinds, expected);
     assert_eq!((found.documents, found.losses.is_empty()), (1, true));
-    // All that is text, which a picture is not.
+    // All text files, which excludes an image.
     let all_text = Files {
         all_text: true,
         ..Files::default()
@@ -185,7 +185,7 @@ fn issue_19_patterns_choose_files() {
         ["a.txt", "docs/c.txt"]
     );
     assert_eq!(chosen(&[], &["**/*.txt"]), Vec::<String>::new());
-    // A named file needs no pattern, and a pattern that is none is refused.
+    // A file passed by name needs no pattern, and a malformed pattern is rejected.
     let files = |pattern: &str| Files {
         include: strings(&[pattern]),
         ..Files::default()
@@ -270,7 +270,7 @@ fn issue_19_truncated_files_are_incomplete() {
     assert_eq!(found.losses.n_files, 1);
 }
 
-/// Every format that can tell that it was truncated does.
+/// Every format that can detect truncation does.
 #[test]
 fn issue_19_cut_files_of_every_format() {
     let folder = Folder::new();
@@ -363,7 +363,7 @@ fn issue_19_cut_files_of_every_format() {
         assert_eq!((name, files), (name, vec![reason]));
         assert!(found.documents >= n_documents as u64, "{name}: {found:?}");
     }
-    // What lacks nothing but the last line end is complete.
+    // A file that lacks only the last line end is complete.
     for (name, bytes) in [
         ("1.jsonl", &b"{\"text\":\"a\"}\n{\"text\":\"b\"}"[..]),
         ("2.csv", b"id,text\n1,one\n2,\"two\""),
@@ -380,7 +380,7 @@ fn issue_19_cut_files_of_every_format() {
     );
 }
 
-/// What an archiver truncated is a document with a warning, in an archive that is complete.
+/// A page that the archiver truncated is a document with a warning, in an archive that is complete.
 #[test]
 fn issue_19_a_record_truncated_by_the_archiver_is_no_loss() {
     let record = String::from_utf8(response(1, "one")).unwrap();
@@ -396,7 +396,7 @@ fn issue_19_a_record_truncated_by_the_archiver_is_no_loss() {
     assert!(found.losses.is_empty());
 }
 
-/// Damage inside a member costs a record if others follow, and the rest of the file if none does.
+/// Damage inside a member loses a record if others follow, and the rest of the file if none do.
 #[test]
 fn issue_19_damaged_members() {
     let folder = Folder::new();
@@ -474,7 +474,7 @@ fn issue_19_empty_inputs_are_named_and_lose_nothing() {
     let found = counts(&files, Config::default());
     assert!(found.losses.is_empty(), "{found:?}");
     assert_eq!(found.skipped[&Reason::Empty], 5);
-    // A text of 0 bytes is a document without tokens, and stays one.
+    // A text of 0 bytes is a document without tokens, and is kept as one.
     assert_eq!((found.documents, found.marked[&Reason::Empty]), (1, 1));
     std::fs::create_dir(folder.path().join("g")).unwrap();
     let found = items(&[&folder.path().join("g")]);

@@ -1,5 +1,5 @@
-//! The crate from outside: formats, damage, order, copies, pages, and the sets and suites beside
-//! the repository.
+//! Tests of the public interface: formats, damage, order, copies, pages, and the data sets and
+//! suites outside the repository.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(
     clippy::print_stdout,

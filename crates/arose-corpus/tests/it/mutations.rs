@@ -1,16 +1,16 @@
-//! Samples of every format, broken at random: nothing panics, hangs or grows beyond measure.
+//! Mutates samples of every format at random: nothing may panic, hang or use excessive memory.
 //!
-//! Each input is a sample after one to eight changes, and goes through a parser of foreign bytes:
+//! Each input is a sample after one to eight changes, and goes through a parser of untrusted bytes:
 //! pages in both modes, feeds, character sets, content codings, HTTP responses, and the reader with
-//! archives, rows, lines, JSON, Parquet and compressed members. Tables are copied, too, with the
-//! columns that no reader looks at. Samples are small corpora, the cases of the parse suites
-//! and, where they are installed, real archives and pages. Everything follows from the seed.
+//! archives, rows, lines, JSON, Parquet and compressed members. Tables are also copied, with the
+//! columns that no reader uses. Samples are small corpora, the cases of the parse suites and, if
+//! installed, real archives and pages. Everything follows from the seed.
 //!
 //! | variable | meaning | default |
 //! |---|---|---|
-//! | `FUZZ_INPUTS` | inputs to try | 40,000 |
-//! | `FUZZ_SECONDS` | seconds after which no more are tried | 45 |
-//! | `FUZZ_SEED` | what the changes are drawn from | 1 |
+//! | `FUZZ_INPUTS` | number of inputs to try | 40,000 |
+//! | `FUZZ_SECONDS` | seconds after which to stop | 45 |
+//! | `FUZZ_SEED` | seed of the changes | 1 |
 
 use std::io::Cursor;
 use std::num::NonZeroUsize;
@@ -28,11 +28,11 @@ use url::Url;
 use crate::shared::{files, pages, suites};
 use crate::support::{Folder, bzip2, documents, gzip, items, noise, response, shared, xz, zstd};
 
-/// What a sample is, and so what reads it.
+/// The kind of a sample, which determines its parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Html,
-    /// A feed, a site map or other XML.
+    /// A feed, a sitemap or other XML.
     Xml,
     /// Text in some character set.
     Encoded,
@@ -42,7 +42,7 @@ enum Kind {
     Response,
     /// A Parquet file that is copied.
     Copied,
-    /// A file that the reader tells by this name.
+    /// A file with this name, for the reader.
     File(&'static str),
 }
 
@@ -51,10 +51,10 @@ struct Sample {
     bytes: Vec<u8>,
 }
 
-/// Samples are cut: a long one says nothing that a short one does not.
+/// Samples are truncated: a long one tests nothing that a short one does not.
 const MAX_SAMPLE: usize = 12 << 10;
 
-/// No input may take longer; each is a few kilobytes.
+/// Maximum time per input; each is a few kilobytes.
 const SLOWEST: Duration = Duration::from_secs(20);
 
 #[test]
@@ -95,7 +95,7 @@ fn broken_samples_are_read() {
     );
 }
 
-/// Reads an input in every way that fits, and checks what can be said of any result.
+/// Reads an input in every suitable way, and checks properties of any result.
 fn run(kind: Kind, bytes: &[u8]) {
     match kind {
         Kind::Html => {
@@ -134,7 +134,7 @@ fn run(kind: Kind, bytes: &[u8]) {
         Kind::File(name) => {
             let found: Vec<Item> =
                 read_from(Path::new(name), Cursor::new(bytes.to_vec()), small()).collect();
-            // A compressed file may hold many times its own size.
+            // A compressed file may contain many times its own size.
             let magic = [
                 &[0x1f, 0x8b][..],
                 &[0x28, 0xb5],
@@ -163,7 +163,7 @@ fn small() -> Config {
     }
 }
 
-/// A record of an archive around a response.
+/// An archive record around a response.
 fn record(block: &[u8]) -> Vec<u8> {
     let head = format!(
         "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://x/\r\n\
@@ -173,7 +173,7 @@ fn record(block: &[u8]) -> Vec<u8> {
     [head.as_bytes(), block, b"\r\n\r\n"].concat()
 }
 
-/// Copies all documents of a table, by rows and by texts. Rows that are not copied are told of.
+/// Copies all documents of a table, by rows and by texts. Rows that are not copied are reported.
 fn copy(bytes: &[u8]) {
     let folder = Folder::new();
     let path = folder.file("a.parquet", bytes);
@@ -197,11 +197,11 @@ fn copy(bytes: &[u8]) {
 
 fn body(bytes: &[u8], content_type: &str) {
     let page = payload::read(bytes, Some(content_type), None, &Page::default());
-    // A byte becomes three at most, and a sign that is escaped for the extractor five.
+    // A byte becomes at most three, and a character that is escaped for the extractor at most five.
     assert!(page.map_or(true, |page| page.text.len() <= 5 * bytes.len() + 9));
 }
 
-/// Numbers that follow from a seed.
+/// Pseudorandom numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -217,7 +217,7 @@ impl Random {
     }
 }
 
-/// Pieces that mean something to one parser or another.
+/// Byte sequences with a meaning to some parser.
 const PIECES: [&[u8]; 44] = [
     b"<",
     b">",
@@ -295,7 +295,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Puts some of the broken files into members, so that the damage lies inside them.
+/// Puts some of the broken files into members, so that the damage is inside them.
 fn pack(kind: Kind, bytes: &mut Vec<u8>, random: &mut Random) -> Kind {
     match (kind, random.below(8)) {
         (Kind::File(_), 0) => *bytes = gzip(bytes),
@@ -370,7 +370,7 @@ fn samples() -> Vec<Sample> {
     samples
 }
 
-/// Something of every format, many times: the suites are large.
+/// Samples of every format, repeated because the suites are large.
 fn small_corpora() -> Vec<Sample> {
     const TIMES: usize = 40;
     let lines: String = (0..8)

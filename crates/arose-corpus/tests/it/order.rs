@@ -1,4 +1,4 @@
-//! The same items at any number of threads and any block size, whatever the bytes.
+//! Tests that the items do not depend on the number of threads or the block size, for any bytes.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::support::{Folder, config, gzip, items_with, noise, piped, response, shared, zstd};
 
-/// Limits small enough to be met.
+/// Limits small enough to be reached.
 fn tight(threads: usize, block_bytes: usize) -> Config {
     Config {
         limits: Limits {
@@ -21,7 +21,7 @@ fn tight(threads: usize, block_bytes: usize) -> Config {
     }
 }
 
-/// Reads `bytes` in several ways, which must agree; gives what they agree on.
+/// Reads `bytes` in several ways, which must agree. Returns the common result.
 fn agreed(name: &str, bytes: &[u8]) -> Vec<Item> {
     let first = piped(name, bytes, tight(1, 1 << 20));
     for (threads, block_bytes) in [(1, 1), (3, 700), (2, 20_000)] {
@@ -39,7 +39,7 @@ fn agreed(name: &str, bytes: &[u8]) -> Vec<Item> {
             Item::Skipped(_) => 0,
         })
         .sum();
-    // Each byte of input may become U+FFFD, and a packed one may become 400.
+    // Each byte of input may become U+FFFD, and a compressed byte may become 400.
     assert!(
         text <= 1200 * bytes.len() + 100,
         "{name}: {text} from {}",
@@ -48,8 +48,8 @@ fn agreed(name: &str, bytes: &[u8]) -> Vec<Item> {
     first
 }
 
-/// The same from a file, of which threads may decode parts ahead of each other. (A pipe cannot go
-/// back, so the two may differ in what damage costs.)
+/// The same from a file, parts of which threads may decode ahead of each other. (A pipe cannot go
+/// back, so the two may lose different amounts to damage.)
 fn agreed_on_disk(name: &str, bytes: &[u8]) {
     let folder = Folder::new();
     let name = Path::new(name)
@@ -190,7 +190,7 @@ fn work_is_done_in_order_and_a_panic_is_passed_on() {
     assert!(result.is_err());
 }
 
-/// How a corpus is spoilt.
+/// How a corpus is damaged.
 #[derive(Debug, Clone)]
 enum Harm {
     Change(prop::sample::Index, u8),
@@ -231,7 +231,7 @@ fn spoil(bytes: &mut Vec<u8>, harm: &Harm) {
     }
 }
 
-/// The sample archives, small ones only.
+/// The small sample archives.
 fn samples() -> Vec<(String, Vec<u8>)> {
     let Some(root) = shared("warc-samples") else {
         return Vec::new();

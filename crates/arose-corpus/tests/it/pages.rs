@@ -1,4 +1,4 @@
-//! Pages, footers and rows of hostile Parquet files.
+//! Tests of pages, footers and rows of hostile Parquet files.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 
 use crate::support::{Folder, damage, items_with, texts};
 
-/// Rows of a column `text`, in one page that is compressed by `codec`.
+/// Rows of a column `text`, in one page compressed with `codec`.
 fn packed(
     texts: &[&str],
     codec: Compression,
@@ -49,7 +49,7 @@ fn codecs() -> [Compression; 6] {
     ]
 }
 
-/// A varint of Thrift, and where it ends.
+/// A Thrift varint, and its end.
 fn varint(bytes: &[u8], start: usize) -> (i64, usize) {
     let n = bytes[start..].iter().position(|b| b & 0x80 == 0).unwrap() + 1;
     let digits = bytes[start..start + n].iter().rev();
@@ -57,15 +57,15 @@ fn varint(bytes: &[u8], start: usize) -> (i64, usize) {
     (value >> 1, start + n)
 }
 
-/// A varint of Thrift of exactly `n` bytes.
+/// A Thrift varint of exactly `n` bytes.
 fn put_varint(value: i64, n: usize) -> Vec<u8> {
     let value = value << 1;
     let byte = |i: usize| (value >> (7 * i)) as u8 & 0x7f | if i + 1 < n { 0x80 } else { 0 };
     (0..n).map(byte).collect()
 }
 
-/// The same file with a first page that says it has `claimed` bytes decompressed. What is longer in
-/// its header is taken from the page.
+/// The same file with a first page that declares `claimed` decompressed bytes. Additional bytes in
+/// its header are taken from the page.
 fn claiming(mut file: Vec<u8>, claimed: i64) -> Vec<u8> {
     // "PAR1", the type of the page, then both sizes, each after a byte for its field.
     assert_eq!((file[4], file[6]), (0x15, 0x15));
@@ -123,7 +123,7 @@ fn issue_19_pages_that_claim_gigabytes() {
     }
 }
 
-/// Deflate and Brotli decompress what there is, whatever the header says.
+/// Deflate and Brotli decompress all input, whatever the header says.
 #[test]
 fn issue_19_pages_larger_than_they_say() {
     let folder = Folder::new();
@@ -209,7 +209,7 @@ fn with_footer(
     changed
 }
 
-/// The only item of a file that is refused as a whole.
+/// The only item of a file that is rejected as a whole.
 #[track_caller]
 fn refused(file: &[u8], reason: Reason, detail: &str) {
     let folder = Folder::new();
@@ -224,7 +224,7 @@ fn refused(file: &[u8], reason: Reason, detail: &str) {
     assert_eq!(warning.loss, Loss::File, "{warning}");
 }
 
-/// A run of nulls takes a few bytes however long it is.
+/// A run of nulls takes only a few bytes, however long it is.
 #[test]
 fn issue_19_null_rows_are_bounded_by_the_file() {
     let texts = StringArray::new_null(20_000_000);
@@ -246,7 +246,7 @@ fn issue_19_footers_that_do_not_fit_the_file() {
     let rows = ["a rose ".repeat(1000), "tulip".to_owned()];
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     let file = packed(&rows, none, WriterVersion::PARQUET_1_0, Encoding::PLAIN);
-    // The same bytes as many row groups: their text would grow with the square of the file.
+    // The same bytes as many row groups: their text would grow with the square of the file size.
     let many = with_footer(&file, |groups| vec![groups[0].clone(); 50]);
     refused(&many, Reason::BadParquet, "bytes in a file of");
     let claims = |n: i64| {
@@ -280,7 +280,7 @@ fn issue_19_columns_of_negative_size() {
     refused(&sized(i64::MIN), Reason::BadParquet, "a column of");
 }
 
-/// A text that fills many rows is stored once; the rows together may not be too much text.
+/// A text that fills many rows is stored once; the rows together may not contain too much text.
 #[test]
 fn issue_19_equal_rows_are_bounded_by_the_file() {
     let text = (0..3000).fold(String::new(), |text, n| format!("{text} rose{n}"));

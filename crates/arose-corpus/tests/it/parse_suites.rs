@@ -1,9 +1,9 @@
-//! The tokenizer and the text extractor against html5lib-tests and web-platform-tests.
+//! Runs html5lib-tests and web-platform-tests on the tokenizer and the text extractor.
 //!
-//! Compared: characters, names, attributes, comments. Not compared: parse errors, the identifiers
-//! of a doctype. The repository holds most cases (`tests/suites`); the complete suites are read as
-//! well where they are installed. Cases that differ for a reason are listed in
-//! `known_differences.txt`; the list must be exact, so a case that starts to pass has to leave it.
+//! Characters, names, attributes and comments are compared. Parse errors and the identifiers of a
+//! doctype are not. The repository has most cases (`tests/suites`); the complete suites are also
+//! read if they are installed. `known_differences.txt` lists the cases that differ for a reason.
+//! The list must be exact, so a case that starts to pass must be removed from it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,7 +83,7 @@ fn tokenizes(test: &Value, double_escaped: bool) -> bool {
             Some(text.to_owned())
         }
     };
-    // Lone surrogates cannot occur in text that was decoded.
+    // Decoded text cannot contain lone surrogates.
     let Some(input) = prepare(test["input"].as_str().unwrap()) else {
         return true;
     };
@@ -125,7 +125,7 @@ fn tokenizes(test: &Value, double_escaped: bool) -> bool {
     })
 }
 
-/// JSON in which `\u` escapes were resolved may hold raw control characters, which it must not.
+/// JSON whose `\u` escapes were resolved may contain raw control characters, which are invalid.
 fn escape_controls(text: &str) -> String {
     let mut out = String::new();
     for char in text.chars() {
@@ -137,7 +137,7 @@ fn escape_controls(text: &str) -> String {
     out
 }
 
-/// Resolves the `\uXXXX` of a double-escaped case; nothing for a lone surrogate.
+/// Resolves the `\uXXXX` escapes of a double-escaped case; none for a lone surrogate.
 fn unescape(text: &str) -> Option<String> {
     let mut parts = text.split("\\u");
     let mut out = parts
@@ -238,14 +238,14 @@ fn check_trees(folder: &Path) {
     check_against_known(&failed, ".dat");
 }
 
-/// The text nodes of a dumped tree, without those nobody sees.
+/// The text nodes of a dumped tree, without invisible ones.
 fn tree_text(tree: &str) -> String {
     let mut text = String::new();
     let mut hidden_below: Option<usize> = None;
     let mut in_text = false;
     for line in tree.lines() {
         let Some(node) = line.strip_prefix("| ") else {
-            // A text node that holds line ends continues.
+            // A text node with line ends continues.
             if in_text && hidden_below.is_none() {
                 text.push_str(line.trim_end_matches('"'));
             }
@@ -280,8 +280,8 @@ fn tree_text(tree: &str) -> String {
     text
 }
 
-/// A character that occurs more often in `expected` than in `found`, whitespace and quotes aside:
-/// quotes delimit text nodes in the dump.
+/// A character that occurs more often in `expected` than in `found`, except whitespace and quotes,
+/// which delimit text nodes in the dump.
 fn first_missing(expected: &str, found: &str) -> Option<char> {
     let mut counts = BTreeMap::new();
     for char in found.chars() {

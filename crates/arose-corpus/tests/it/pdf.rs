@@ -1,4 +1,4 @@
-//! PDF files among others: named, in directories, in archives, damaged.
+//! Tests of PDF files: passed by name, in directories, in archives, damaged.
 
 use arose_corpus::{Item, Loss, Reason};
 
@@ -62,7 +62,7 @@ fn issue_27_files_and_directories() {
     }
 }
 
-/// What cannot be read is told, is a loss of the file, and the rest is read.
+/// A file that cannot be read is reported as lost, and the rest is read.
 #[test]
 fn issue_27_damaged_files_are_told() {
     let folder = Folder::new();

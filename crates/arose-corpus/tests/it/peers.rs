@@ -1,7 +1,8 @@
-//! Files that other tools wrote hold what other tools read from them.
+//! Compares the contents of files written by other tools with those that other tools read.
 //!
-//! `peers.py` writes the files and says what is in them. Small ones are in `tests/fixtures`; larger
-//! ones are written again where `AROSE_PEERS_PYTHON` names an interpreter with the packages.
+//! `peers.py` writes the files and records their contents. Small files are in `tests/fixtures`.
+//! Larger ones are written by the test if `AROSE_PEERS_PYTHON` contains the path of an interpreter
+//! with the packages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +12,8 @@ use serde_json::Value;
 
 use crate::support::{config, damage, documents, items_with, shared};
 
-/// The configuration with the fields that a line of the truth names in place of the usual ones.
+/// The configuration, with the fields that a line of the ground truth names instead of the
+/// defaults.
 fn with_fields(config: Config, named: &Value) -> Config {
     let list = |role: &str, usual: Vec<String>| match named[role].as_str() {
         Some(name) => vec![name.to_owned()],
@@ -29,7 +31,7 @@ fn with_fields(config: Config, named: &Value) -> Config {
     Config { fields, ..config }
 }
 
-/// A value as text; numbers as they are written in JSON.
+/// A value as text; numbers as written in JSON.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -40,7 +42,7 @@ fn text(value: &Value) -> Option<String> {
 
 #[track_caller]
 fn check_document(found: &Document, expected: &Value, what: &str) {
-    // The text of a page is not what a reader of archives says.
+    // The text of a page differs from the output of an archive reader.
     if let Some(text) = expected["text"].as_str() {
         assert_eq!(found.text, text, "{what}");
     }
@@ -55,7 +57,7 @@ fn check_document(found: &Document, expected: &Value, what: &str) {
     }
 }
 
-/// Compares everything that `truth.jsonl` in a directory tells of.
+/// Checks every file listed in `truth.jsonl` of a directory.
 fn check(folder: &Path) -> usize {
     let truth = std::fs::read_to_string(folder.join("truth.jsonl")).unwrap();
     for line in truth.lines() {
@@ -65,7 +67,7 @@ fn check(folder: &Path) -> usize {
         for config in [config(1, 1 << 20), config(3, 5000)] {
             let config = with_fields(config, &truth["fields"]);
             let found = items_with(&[&folder.join(name)], config);
-            // Rows without text are reported, and nothing else is.
+            // Only rows without text are reported.
             let damage = damage(&found).into_iter();
             let damage: Vec<_> = damage
                 .filter(|w| !w.reason.name().contains("text"))

@@ -1,22 +1,22 @@
-//! Quality on real pages, against figures measured with zlib and Python.
+//! Tests of quality on real pages, against values measured with zlib and Python.
 
 use std::collections::BTreeMap;
 
 use arose::quality::{Analyzer, Family, Selection, weight};
 use arose_corpus::html::{Config, Links, Mode, Switch, extract};
-use arose_corpus::quality::{Assessor, Ratio};
+use arose_corpus::quality::{Assessor, Detail};
 use serde_json::Value;
 
 use crate::shared::pages;
 
-/// Words of spam.
+/// Typical words of spam.
 const WORDS: &str = "price buy cheap online discount pharmacy insurance mortgage casino poker free \
     shipping gold tablets prescription loan credit hotel travel flights rolex \
     replica watches software download music movies dating singles degree diploma \
     university weight loss pills bonus jackpot roulette betting forex trading \
     ringtones wallpapers games mobile phone cards gift vacation tickets";
 
-/// 500 draws from the first words.
+/// 500 random words from the first `n_distinct`.
 fn stuffing(n_distinct: u64) -> String {
     let words: Vec<&str> = WORDS.split(' ').collect();
     let mut state = n_distinct;
@@ -30,8 +30,8 @@ fn stuffing(n_distinct: u64) -> String {
     draws.join(" ")
 }
 
-/// Stuffing from 5, 20 and 50 words compresses to 9.3, 6.0 and 5.0 by the literature, with longer
-/// words; with these, zlib gives the ratios below. zlib-rs comes within 2%.
+/// In the literature, stuffing with 5, 20 and 50 longer words has compression ratios of 9.3, 6.0
+/// and 5.0. With these words, zlib gives the ratios below. zlib-rs is within 2%.
 #[test]
 fn ratios_of_stuffed_texts() {
     let mut assessor = Assessor::default();
@@ -92,8 +92,8 @@ fn ratios_of_good_texts() {
 }
 
 /// The shares of good pages that the published rules reject: within one point of 5.9% (Gopher's
-/// rules of quality), 12% (of repetition), 33% (FineWeb) and 35% (any of these); by type of page
-/// within 2.5 points, since a page is 1.9% of the smallest type but one.
+/// quality rules), 12% (its repetition rules), 33% (FineWeb) and 35% (any of these). By type of
+/// page, they are within 2.5 points, since a page is 1.9% of the second smallest type.
 #[test]
 fn false_alarms_on_good_pages() {
     let pages = good_pages();
@@ -157,7 +157,7 @@ fn false_alarms_on_good_pages() {
     }
 }
 
-/// How many pages weigh less than 0.5, read as the crawler reads them.
+/// Number of pages with a weight below 0.5, read like the crawler reads them.
 fn count_light(pages: &[Value]) -> usize {
     let config = Config {
         mode: Mode::Henzinger,
@@ -170,13 +170,13 @@ fn count_light(pages: &[Value]) -> usize {
     for page in pages {
         let page_of = extract(page["html"].as_str().unwrap(), None, &config);
         let metadata = &page_of.metadata;
-        let mut judge = |ratio| {
+        let mut judge = |detail| {
             let title = metadata.title.as_deref();
-            assessor.page(&page_of.text, title, Some(metadata), ratio)
+            assessor.page(&page_of.text, title, Some(metadata), detail)
         };
-        let (exact, (text, facts)) = (judge(Ratio::Exact), judge(Ratio::IfNotable));
+        let (exact, (text, facts)) = (judge(Detail::Exact), judge(Detail::IfNotable));
         let q = weight(&text, &facts);
-        // Where the ratio is not taken it would not have mattered.
+        // Where the ratio is not computed, it would not have mattered.
         assert!(
             (weight(&exact.0, &exact.1) - q).abs() < 0.02,
             "{}",
@@ -212,8 +212,8 @@ fn good_pages_weigh_enough() {
     assert!(n_light * 50 <= pages.len(), "{n_light}");
 }
 
-/// The same on pages that no threshold was chosen on. Pages of the second set that tests of a
-/// parser made up repeat placeholder text, and do look like spam.
+/// The same on pages that were not used to choose a threshold. The synthetic pages of the second
+/// set, which are tests of a parser, repeat placeholder text and do look like spam.
 #[test]
 fn issue_26_other_good_pages_weigh_enough() {
     let is_made_up = |page: &Value| {

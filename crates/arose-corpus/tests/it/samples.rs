@@ -1,4 +1,4 @@
-//! The sample archives beside the repository, and the encoding suite.
+//! Tests with the sample archives outside the repository, and the encoding suite.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use arose_corpus::{Item, Reason};
 use crate::shared::suites;
 use crate::support::{damage, documents, items, shared};
 
-/// Records by kind, as far as they show: `document` for those that became one.
+/// Records by kind, as far as they are visible; `document` for those that became one.
 fn kinds(items: &[Item]) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for item in items {
@@ -23,7 +23,7 @@ fn kinds(items: &[Item]) -> BTreeMap<String, usize> {
     kinds
 }
 
-/// Reads one sample: what its records are and where it is damaged.
+/// Reads one sample and checks the kinds of its records and its damage.
 #[track_caller]
 fn check(name: &str, expected: &[(&str, usize)], damaged: &[(Reason, u64)]) {
     let Some(path) = shared(&format!("warc-samples/{name}")) else {
@@ -56,7 +56,7 @@ fn good_archives_have_the_records_that_warcio_counts() {
             &[],
         );
     }
-    // 16 responses of which three are images, and three resources.
+    // 16 responses, three of which are images, and three resources.
     for name in [
         "webarchive-commons/IAH-urls-wget.warc",
         "webarchive-commons/IAH-urls-wget.warc.gz",
@@ -130,7 +130,7 @@ fn good_archives_have_the_records_that_warcio_counts() {
     check("warcio/example-wget-bad-target-uri.warc.gz", &wget, &[]);
 }
 
-/// Where `warcio` stops, this continues.
+/// Reading continues where `warcio` stops.
 #[test]
 fn broken_archives_are_read_to_the_end() {
     // Several records in one member, or one record in several.
@@ -153,7 +153,7 @@ fn broken_archives_are_read_to_the_end() {
         &[("document", 1), ("request", 1)],
         &[],
     );
-    // Lengths that are wrong by some bytes, and one in an archive whose line ends were changed.
+    // Lengths that are wrong by a few bytes, and one in an archive whose line ends were changed.
     let trunc = [("document", 1), ("request", 1), ("warcinfo", 2)];
     check(
         "warcio/example-trunc.warc",
@@ -172,7 +172,7 @@ fn broken_archives_are_read_to_the_end() {
         &arc,
         &[(Reason::BadLength, 151)],
     );
-    // Lengths that are no numbers.
+    // Lengths that are not numbers.
     let bad = [
         (Reason::BadHeader, 0),
         (Reason::BadHeader, 134),
@@ -243,8 +243,8 @@ fn encoding_cases(path: &Path) -> Vec<(Vec<u8>, String)> {
 }
 
 /// The encoding cases of html5lib. Seven of 82 differ, all in the same way: their `<meta>` ends
-/// after the first 1,024 bytes. There a browser starts over when its parser meets it; the
-/// specification stops looking.
+/// after the first 1,024 bytes. A browser starts over when its parser meets it; the specification
+/// stops searching.
 #[test]
 fn encodings_of_html5lib() {
     for folder in suites("html5lib/encoding") {

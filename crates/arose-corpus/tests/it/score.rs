@@ -1,4 +1,4 @@
-//! The measures of the extraction data sets.
+//! The scores of the extraction data sets.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// F1 of the multisets of words, in lower case. Where there is nothing to find, only nothing is
-/// right.
+/// F1 of the multisets of words, in lower case. If nothing is expected, only an empty result is
+/// correct.
 pub(crate) fn word_f1(found: &str, truth: &str) -> f64 {
     let (found, truth) = (found.to_lowercase(), truth.to_lowercase());
     let [n_found, n_truth, n_both] = overlap(tokens(&found), tokens(&truth));
@@ -19,8 +19,8 @@ pub(crate) fn word_f1(found: &str, truth: &str) -> f64 {
     2.0 * n_both / (n_found + n_truth)
 }
 
-/// Precision and recall of four-word shingles, averaged over pages; pages without a found or true
-/// shingle do not count for the one or the other.
+/// Precision and recall of four-word shingles, averaged over pages. Pages without a found shingle
+/// do not count for precision, and pages without a true shingle do not count for recall.
 #[derive(Default)]
 pub(crate) struct Shingles {
     precision: Vec<f64>,
@@ -28,7 +28,7 @@ pub(crate) struct Shingles {
 }
 
 impl Shingles {
-    /// Takes in a page.
+    /// Adds a page.
     pub(crate) fn add(&mut self, found: &str, truth: &str) {
         let (found, truth) = (shingles(found), shingles(truth));
         let [n_found, n_truth, n_both] = overlap(found.iter(), truth.iter());

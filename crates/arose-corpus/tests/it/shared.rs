@@ -1,11 +1,11 @@
-//! The data sets beside the repository; tests that need them are skipped where they are absent.
+//! The data sets outside the repository; tests that need them are skipped if they are absent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A directory of data sets, or nothing with a word about the test that is skipped.
+/// A directory of data sets; none, with a message about the skipped test, if it is absent.
 pub(crate) fn folder(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/data")
@@ -17,7 +17,7 @@ pub(crate) fn folder(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// The directories of a parse suite: the cases in the repository, and all cases where installed.
+/// The directories of a parse suite: the cases in the repository, and all cases if installed.
 pub(crate) fn suites(name: &str) -> Vec<PathBuf> {
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/suites");
     let all = folder(&format!("html-parse-suites/{name}"));

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::TempDir;
 
-/// A directory that goes away with the test.
+/// A directory that is removed with the test.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -66,7 +66,7 @@ pub(crate) fn texts(items: &[Item]) -> Vec<&str> {
         .collect()
 }
 
-/// Everything that tells of damage, whether it cost a document or not.
+/// All warnings of damage, whether or not a document was lost.
 pub(crate) fn damage(items: &[Item]) -> Vec<&Warning> {
     let warnings = items.iter().flat_map(|item| match item {
         Item::Document(document) => document.warnings.as_slice(),
@@ -128,7 +128,7 @@ pub(crate) fn response(n: usize, text: &str) -> Vec<u8> {
     [head.as_bytes(), http.as_bytes(), b"\r\n\r\n"].concat()
 }
 
-/// A text that does not pack well, so that damage hits content and not repetition.
+/// A text that compresses badly, so that damage hits content and not repetition.
 pub(crate) fn noise(seed: u64, n_words: usize) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut words = Vec::new();
@@ -141,7 +141,7 @@ pub(crate) fn noise(seed: u64, n_words: usize) -> String {
     words.join(" ")
 }
 
-/// A file of the sets beside the repository, none where they are not installed.
+/// A file of the data sets outside the repository; none if they are not installed.
 #[expect(clippy::print_stdout, reason = "a skipped test must say so")]
 pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

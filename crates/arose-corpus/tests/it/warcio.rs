@@ -1,4 +1,4 @@
-//! What we write, the reference implementation in Python reads, digests and all.
+//! Tests that the reference implementation in Python reads written archives, including digests.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use arose_corpus::warc::write::{NewRecord, Packing, WarcWriter};
 
 use crate::support::{documents, piped};
 
-/// Prints kind, URL, payload and whether the digests are right, a line per record.
+/// Prints kind, URL, payload and whether the digests are correct, one line per record.
 const SCRIPT: &str = r#"
 import sys
 from warcio.archiveiterator import ArchiveIterator
@@ -64,7 +64,7 @@ fn our_reader_reads_what_is_written() {
 
 #[test]
 fn warcio_reads_what_is_written() {
-    // AROSE_PYTHON names an interpreter that has the package, as in `.ci/run`; then it must.
+    // `AROSE_PYTHON` sets an interpreter with the package, as in `.ci/run`; then it must work.
     let named = std::env::var("AROSE_PYTHON").ok();
     let python = named.clone().unwrap_or_else(|| "python3".to_owned());
     let probe = Command::new(&python)

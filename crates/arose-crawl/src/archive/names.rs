@@ -1,7 +1,7 @@
 //! Names of archive files: `arose-20261117055500-00000.warc.gz`.
 //!
-//! Prefix, the time at which the file was begun, and its number in the crawl, which the journal
-//! knows. Files are found by their number, since prefix and time are nobody's business.
+//! A name has a prefix, the time at which the file was started, and its number in the crawl, which
+//! the journal has. Files are looked up by number, because prefix and time may be anything.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::error::{Context, Error};
 const RECORDS: &str = ".warc.gz";
 const INDEX: &str = ".cdxj";
 
-/// The name of a file without its ending.
+/// Returns the name of a file without its ending.
 pub(super) fn stem(prefix: &str, date: i64, number: u64) -> String {
     let digits: String = time::format(date)
         .chars()
@@ -21,37 +21,37 @@ pub(super) fn stem(prefix: &str, date: i64, number: u64) -> String {
     format!("{prefix}-{digits}-{number:05}")
 }
 
-/// The files of an archive with their numbers, in order.
+/// Returns the files of an archive with their numbers, in order.
 pub(crate) fn files(folder: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
     with_ending(folder, RECORDS)
 }
 
-/// The index files of an archive with their numbers, in order.
+/// Returns the index files of an archive with their numbers, in order.
 pub(crate) fn index_files(folder: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
     with_ending(folder, INDEX)
 }
 
-/// The file with this number; what it would be called if there is none.
+/// Returns the path of the file with this number, or its future path if there is none.
 pub(crate) fn warc_path(folder: &Path, number: u64) -> Result<PathBuf, Error> {
     find(folder, number, RECORDS)
 }
 
-/// The index of the file with this number; what it would be called if there is none.
+/// Returns the path of the index of this file, or its future path if there is none.
 pub(crate) fn cdxj_path(folder: &Path, number: u64) -> Result<PathBuf, Error> {
     find(folder, number, INDEX)
 }
 
-/// The records of a file by its stem.
+/// Returns the file name of the records of a stem.
 pub(super) fn records_of(folder: &Path, stem: &str) -> PathBuf {
     folder.join(format!("{stem}{RECORDS}"))
 }
 
-/// The index of a file by its stem.
+/// Returns the file name of the index of a stem.
 pub(super) fn index_of(folder: &Path, stem: &str) -> PathBuf {
     folder.join(format!("{stem}{INDEX}"))
 }
 
-/// The stem of the file with this number, from its records or its index.
+/// Returns the stem of the file with this number, from its records or its index.
 pub(super) fn stem_of(folder: &Path, number: u64) -> Result<Option<String>, Error> {
     for ending in [RECORDS, INDEX] {
         let path = find(folder, number, ending)?;
@@ -85,7 +85,7 @@ fn with_ending(folder: &Path, ending: &str) -> Result<Vec<(u64, PathBuf)>, Error
     Ok(files)
 }
 
-/// The number of a file; none if it is not one of a crawl.
+/// Returns the number of a file; `None` if it is not a file of a crawl.
 fn number(stem: &str) -> Option<u64> {
     let (rest, number) = stem.rsplit_once('-')?;
     let (_, date) = rest.rsplit_once('-')?;
@@ -105,7 +105,7 @@ mod tests {
             "arose-19700101000000-00000.warc.gz",
             "other-prefix-20261117055500-00001.warc.gz",
             "arose-20261117055500-123456.warc.gz",
-            // Not of a crawl.
+            // Not files of a crawl.
             "notes-00003.warc.gz",
             "arose-20261117-00004.warc.gz",
             "arose-20261117055500-00005.warc.gz.rest",

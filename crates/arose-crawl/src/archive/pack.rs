@@ -1,30 +1,30 @@
-//! Gzip members: records compressed where pages are read, and sealed where they are written.
+//! Gzip members: records are compressed where pages are read and completed where they are written.
 //!
-//! *Question.* A record names the `warcinfo` record of its file, and which file that is is known
-//! only when it is appended. How can threads compress it before? *Idea.* A member may consist of
-//! several deflate blocks. The lines that depend on the file are one block, stored and not
-//! compressed, that stands before what was compressed. *Cost.* Some 90 bytes per record.
+//! *Question.* A record refers to the `warcinfo` record of its file, and the file is known only
+//! when the record is appended. How can threads compress the record earlier? *Idea.* A member may
+//! consist of several deflate blocks. The lines that depend on the file form one stored,
+//! uncompressed block before the compressed blocks. *Cost.* About 90 bytes per record.
 
 use flate2::{Compress, Compression, Crc, FlushCompress, Status};
 
 /// A compressed record without its first lines.
 #[derive(Debug, Default)]
 pub(crate) struct Member {
-    /// Deflate blocks, the last of which ends the stream.
+    /// Deflate blocks; the last one ends the stream.
     deflated: Vec<u8>,
     crc: Crc,
 }
 
-/// Head, stored block and trailer of a gzip member, beside the lines in the stored block.
+/// Header, stored block and trailer of a gzip member, without the lines in the stored block.
 const OVERHEAD: usize = 10 + 5 + 8;
 
 impl Member {
-    /// Bytes of the member if it begins with these lines.
+    /// Returns the size of the member in bytes if it begins with these lines.
     pub(super) fn len(&self, lines: &[u8]) -> usize {
         OVERHEAD + lines.len() + self.deflated.len()
     }
 
-    /// Appends the member, with these lines before what was compressed.
+    /// Appends the member, with these lines before the compressed blocks.
     pub(super) fn seal(&self, lines: &[u8], out: &mut Vec<u8>) {
         debug_assert!(
             lines.len() <= usize::from(u16::MAX),
@@ -46,7 +46,7 @@ impl Member {
     }
 }
 
-/// Compresses records, all with one compressor: its tables are large and need not be made anew.
+/// Compresses records, all with one compressor, because its tables are large and can be reused.
 pub(crate) struct Packer {
     compress: Compress,
 }
@@ -63,7 +63,7 @@ impl Packer {
         Self { compress }
     }
 
-    /// The parts as one member.
+    /// Compresses the parts as one member.
     pub(super) fn pack(&mut self, parts: &[&[u8]]) -> Member {
         self.compress.reset();
         let n_bytes: usize = parts.iter().map(|part| part.len()).sum();

@@ -1,4 +1,4 @@
-//! Records: a response as a web archive has it, and the line that says where it is.
+//! Archive records: a response in WARC format, and the line of the index with its position.
 
 use std::net::IpAddr;
 
@@ -14,10 +14,10 @@ use crate::content::Original;
 use crate::fetch::Cut;
 use crate::settings::DuplicateBody;
 
-/// The profile of a response without a body: the page is as it was.
+/// The profile of a response without a body because the page has not changed.
 const UNMODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
-/// An answer to be written down.
+/// A response to be archived.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) url: &'a str,
@@ -32,23 +32,23 @@ pub(crate) struct Record<'a> {
     pub(crate) payload: &'a str,
     pub(crate) cut: Option<Cut>,
     pub(crate) original: Option<&'a Original>,
-    /// What becomes of the body if the original has another payload.
+    /// What to do with the body if the original has another payload.
     pub(crate) near_duplicates: DuplicateBody,
-    /// What was asked, if that is to be written too.
+    /// The request, if it is to be archived too.
     pub(crate) request: Option<&'a [u8]>,
 }
 
 /// A record ready to be appended.
 #[derive(Debug, Default)]
 pub(crate) struct Packed {
-    /// The response, which the index knows, and perhaps the request for it.
+    /// The response, which is in the index, and the request for it if that is archived.
     pub(super) members: Vec<Member>,
-    /// The line of the index up to where the place goes.
+    /// The line of the index up to the position of the record.
     pub(super) line: Option<String>,
 }
 
 impl Packed {
-    /// How many bytes it has.
+    /// Returns its size in bytes.
     pub(crate) fn n_bytes(&self) -> usize {
         let line = self.line.as_ref().map_or(0, String::len);
         line + self
@@ -61,7 +61,7 @@ impl Packed {
 
 #[cfg(test)]
 impl Packed {
-    /// All members as they would stand in a file.
+    /// Returns all members as they appear in a file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for member in &self.members {
@@ -75,7 +75,7 @@ impl Record<'_> {
     pub(crate) fn pack(&self, packer: &mut Packer) -> Packed {
         let is_same = |original: &Original| original.payload == self.payload;
         let drops = self.near_duplicates == DuplicateBody::Drop;
-        // The server said so, and sent nothing.
+        // The server reported no change and sent no body.
         let is_unmodified = self.status == 304;
         let drops = drops || is_unmodified;
         let revisited = self.original.filter(|original| drops || is_same(original));
@@ -118,7 +118,7 @@ impl Record<'_> {
                 field("Arose-Duplicate-Payload", &original.payload);
             }
         } else if let Some(original) = self.original {
-            // The standard keeps its own fields for revisit records.
+            // The standard defines its own fields for revisit records.
             field("Arose-Duplicate-Of", &original.url);
             field("Arose-Duplicate-Of-Date", &time::format(original.date));
         }
@@ -148,7 +148,7 @@ impl Record<'_> {
         }
     }
 
-    /// A record of the request for the record `answer`.
+    /// Builds a record of the request for the record `answer`.
     fn pack_request(&self, bytes: &[u8], answer: &str, date: &str, packer: &mut Packer) -> Member {
         let id = record_id(answer.as_bytes(), bytes.len() as u64);
         let head = format!(
@@ -164,7 +164,7 @@ impl Record<'_> {
         packer.pack(&[head.as_bytes(), bytes, b"\r\n\r\n"])
     }
 
-    /// `org,example)/path 20240518015810 {"url": …, ` and so on, without the place.
+    /// Builds `org,example)/path 20240518015810 {"url": …, ` and so on, without the position.
     pub(super) fn line(&self, date: &str, is_revisit: bool) -> String {
         let digits: String = date.chars().filter(char::is_ascii_digit).collect();
         let media_type = if is_revisit {
@@ -188,16 +188,16 @@ impl Record<'_> {
     }
 }
 
-/// Characters of a media type that the index repeats.
+/// Maximum number of characters of a media type in the index.
 const MAX_MEDIA_TYPE: usize = 100;
 
-/// A media type without its parameters.
+/// Returns a media type without its parameters.
 pub(crate) fn bare_media_type(value: &str) -> &str {
     let end = value.trim().find([';', ' ', '\t']);
     &value.trim()[..end.unwrap_or(value.trim().len())]
 }
 
-/// Chunks have been joined, so the header that announces them is renamed, as is the custom.
+/// Chunks have been joined, so the header that announces them is renamed, as is customary.
 fn head_as_stored(head: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     const NAME: &[u8] = b"\ntransfer-encoding";
     let found = memchr::memchr_iter(b'\n', head).find(|&at| {
@@ -210,12 +210,12 @@ fn head_as_stored(head: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     }
 }
 
-/// The ID of the record of a response.
+/// Returns the ID of the record of a response.
 pub(super) fn response_id(url: &str, date: i64, payload: &str) -> String {
     record_id(url.as_bytes(), date as u64 ^ digest64(payload.as_bytes()))
 }
 
-/// A UUID (version 8: of our own making) that is the same for the same record.
+/// Returns a UUID of version 8 (custom format), always the same for the same record.
 pub(super) fn record_id(name: &[u8], salt: u64) -> String {
     let first = mix(digest64(name) ^ mix(salt));
     let second = mix(first ^ mix(name.len() as u64));
@@ -229,12 +229,12 @@ pub(super) fn record_id(name: &[u8], salt: u64) -> String {
     )
 }
 
-/// The digest of a payload, as archives write it.
+/// Returns the digest of a payload in the notation of archives.
 pub(crate) fn payload_digest(body: &[u8]) -> String {
     digest(&[body])
 }
 
-/// The digest of parts that stand one behind the other.
+/// Returns the digest of parts that follow each other.
 pub(super) fn digest(parts: &[&[u8]]) -> String {
     let mut sha1 = Sha1::new();
     parts.iter().for_each(|part| sha1.update(part));
@@ -244,7 +244,7 @@ pub(super) fn digest(parts: &[&[u8]]) -> String {
     text
 }
 
-/// What a record of scores says of the response that it belongs to.
+/// The response that a record of scores belongs to.
 #[derive(Debug, Clone)]
 pub(crate) struct Note {
     url: Box<str>,
@@ -253,7 +253,7 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// Of the response with this body.
+    /// Identifies the response with this body.
     pub(crate) fn new(url: &str, date: i64, payload: &str) -> Self {
         Self {
             url: url.into(),
@@ -262,12 +262,12 @@ impl Note {
         }
     }
 
-    /// The URL of the response.
+    /// Returns the URL of the response.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// A `metadata` record with the score of a page and the one that was predicted.
+    /// Builds a `metadata` record with the score of a page and its predicted score.
     pub(crate) fn pack(&self, score: f32, predicted: Option<f32>, packer: &mut Packer) -> Packed {
         let mut body = format!("focus-score: {score:.4}\r\n");
         if let Some(predicted) = predicted {
@@ -292,7 +292,7 @@ impl Note {
 }
 
 impl Packed {
-    /// Has the members of another one follow.
+    /// Appends the members of another one.
     pub(crate) fn append(&mut self, other: Self) {
         self.members.extend(other.members);
     }

@@ -1,7 +1,7 @@
-//! Reading an archive back, record by record: what is really there?
+//! Reads archive files record by record.
 //!
-//! After a crash the journal may say that the archive goes further than the disk has it; then
-//! [`bears_out`] says no. Where the journal is lost, [`Scanner`] finds the records again.
+//! After a crash the journal may give an extent that is not on the disk; [`bears_out`] finds out.
+//! If the journal is lost, [`Scanner`] recovers the records.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -17,22 +17,22 @@ use crate::fetch::Head;
 use crate::pages::Position;
 use crate::settings::DuplicateBody;
 
-/// The most bytes of a record that are unpacked.
+/// Maximum number of bytes of a record that are decompressed.
 const MAX_RECORD: u64 = 1 << 30;
 
-/// A record as it stands in its file.
+/// A record and its position in the file.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
     pub(crate) offset: u64,
     pub(crate) length: u64,
-    /// Lines of the head of the record.
+    /// Lines of the header of the record.
     head: String,
-    /// What the record holds.
+    /// The content block of the record.
     pub(crate) block: Vec<u8>,
 }
 
 impl Stored {
-    /// A field of the head.
+    /// Returns a field of the header.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -40,7 +40,7 @@ impl Stored {
         })
     }
 
-    /// Whether the index has a line for it.
+    /// Whether the index has a line for this record.
     pub(crate) fn is_indexed(&self) -> bool {
         matches!(self.field("WARC-Type"), Some("response" | "revisit"))
     }
@@ -65,14 +65,14 @@ impl Stored {
 #[derive(Debug)]
 pub(crate) struct Scanner {
     file: Counting,
-    /// Where the last whole record ends.
+    /// The end of the last complete record.
     pub(crate) end: u64,
-    /// How long the file is, or how much of it counts.
+    /// The length of the file, or of its valid part.
     length: u64,
 }
 
 impl Scanner {
-    /// Reads the records between two places.
+    /// Reads the records between two positions.
     pub(crate) fn open(path: &Path, start: u64, end: u64) -> Result<Self, Error> {
         let mut file = File::open(path).context("reading", path)?;
         let length = file.metadata().context("reading", path)?.len();
@@ -87,12 +87,13 @@ impl Scanner {
         })
     }
 
-    /// Whether all that counts was read.
+    /// Whether the valid part was read completely.
     pub(crate) fn is_at_end(&self) -> bool {
         self.end == self.length
     }
 
-    /// The next record; none at the end, and none from where on there are no records.
+    /// Returns the next record; `None` at the end, and at the first position without a valid
+    /// record.
     pub(crate) fn next(&mut self) -> Option<Stored> {
         if self.end >= self.length {
             return None;
@@ -110,18 +111,18 @@ impl Scanner {
     }
 }
 
-/// The record at a place that the archive has handed to the system; none if there is none.
+/// Reads the record at a position that the archive has written; `None` if there is none.
 pub(crate) fn read_at(folder: &Path, position: Position) -> Result<Option<Stored>, Error> {
     let path = warc_path(folder, position.file.into())?;
     match Scanner::open(&path, position.offset, u64::MAX) {
         Ok(mut scanner) => Ok(scanner.next()),
-        // Archives may be moved elsewhere.
+        // Archives may have been moved.
         Err(_) if !path.exists() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Knows how far it has read.
+/// A reader that counts the bytes read.
 #[derive(Debug)]
 struct Counting {
     inner: BufReader<File>,
@@ -147,8 +148,8 @@ impl BufRead for Counting {
     }
 }
 
-/// Whether a file and its index really hold what lies between two extents: whole records, and a
-/// line for each that has one.
+/// Whether a file and its index are complete between two extents: only complete records, and a line
+/// for each record that needs one.
 pub(crate) fn bears_out(folder: &Path, from: Extent, to: Extent) -> Result<bool, Error> {
     let (path, index_path) = (warc_path(folder, to.file)?, cdxj_path(folder, to.file)?);
     let has = |path: &Path, n: u64| path.metadata().is_ok_and(|file| file.len() >= n);
@@ -169,7 +170,7 @@ pub(crate) fn bears_out(folder: &Path, from: Extent, to: Extent) -> Result<bool,
     Ok(scanner.is_at_end() && scanner.end == to.bytes && places.next().is_none())
 }
 
-/// Lines of an index between two places; nothing if they are none.
+/// Returns the lines of an index between two positions; `None` if the bytes there are not lines.
 fn index_part(path: &Path, range: std::ops::Range<u64>) -> Result<Option<String>, Error> {
     let Some(n_bytes) = range.end.checked_sub(range.start) else {
         return Ok(None);
@@ -185,7 +186,7 @@ fn index_part(path: &Path, range: std::ops::Range<u64>) -> Result<Option<String>
     Ok(text.filter(|text| text.is_empty() || text.ends_with('\n')))
 }
 
-/// Offset and length of the record that a line of the index is about.
+/// Returns offset and length of the record that a line of the index refers to.
 fn place_in_line(line: &str) -> Option<(u64, u64)> {
     let number = |name: &str| {
         let (_, rest) = line.rsplit_once(name)?;
@@ -194,7 +195,7 @@ fn place_in_line(line: &str) -> Option<(u64, u64)> {
     Some((number("\"offset\": \"")?, number("\"length\": \"")?))
 }
 
-/// The file and the offset of the record that a line of the index is about.
+/// Returns file and offset of the record that a line of the index refers to.
 pub(crate) fn place_of_line(line: &str) -> Option<(String, u64)> {
     let (_, json) = line.split_once('{')?;
     let json: serde_json::Value = serde_json::from_str(&format!("{{{json}")).ok()?;
@@ -202,7 +203,7 @@ pub(crate) fn place_of_line(line: &str) -> Option<(String, u64)> {
     Some((json["filename"].as_str()?.to_owned(), offset))
 }
 
-/// URL and 14 digits of the date of a line of the index.
+/// Returns the URL and the 14 digits of the date of a line of the index.
 pub(crate) fn name_in_line(line: &str) -> Option<(String, &str)> {
     let (_, rest) = line.split_once(' ')?;
     let (digits, json) = rest.split_once(' ')?;
@@ -210,7 +211,8 @@ pub(crate) fn name_in_line(line: &str) -> Option<(String, &str)> {
     Some((json["url"].as_str()?.to_owned(), digits))
 }
 
-/// The ID of the `warcinfo` record that a file begins with; one of its own if that is damaged.
+/// Returns the ID of the `warcinfo` record at the start of a file, or a derived ID if that record
+/// is damaged.
 pub(super) fn first_id(path: &Path) -> Result<String, Error> {
     let first = Scanner::open(path, 0, u64::MAX)?.next();
     let id = first
@@ -221,17 +223,17 @@ pub(super) fn first_id(path: &Path) -> Result<String, Error> {
     Ok(id.map_or_else(|| record_id(name, 0), str::to_owned))
 }
 
-/// What a file of an archive holds.
+/// The result of scanning an archive file.
 #[derive(Debug, Default)]
 pub(crate) struct FileScan {
     /// Bytes between records.
     pub(crate) n_damaged: u64,
-    /// Where the last record ends.
+    /// The end of the last record.
     end: u64,
 }
 
 impl FileScan {
-    /// Hands all records of a file to `take`, also those behind damage.
+    /// Calls `take` with all records of a file, including those after damage.
     pub(crate) fn read(path: &Path, mut take: impl FnMut(&Stored)) -> Result<Self, Error> {
         let mut scan = Self::default();
         let mut start = 0;
@@ -256,8 +258,8 @@ impl FileScan {
         }
     }
 
-    /// Moves what follows the last record to a file of its own, so that the archive can be read to
-    /// its end; returns how much that is.
+    /// Moves the bytes after the last record to a separate file, so that the archive can be read to
+    /// its end. Returns their number.
     pub(crate) fn cut(&self, path: &Path) -> Result<u64, Error> {
         let length = path.metadata().context("reading", path)?.len();
         let n_bytes = length - self.end;
@@ -279,7 +281,7 @@ impl FileScan {
     }
 }
 
-/// Where the next gzip member may begin.
+/// Returns the next possible start of a gzip member.
 fn next_member(path: &Path, start: u64) -> Result<Option<u64>, Error> {
     const WINDOW: u64 = 1 << 20;
     let mut file = File::open(path).context("reading", path)?;
@@ -302,7 +304,8 @@ fn next_member(path: &Path, start: u64) -> Result<Option<u64>, Error> {
 }
 
 impl Stored {
-    /// The line of the index for this record in a file with this stem; none if it has none.
+    /// Returns the line of the index for this record in a file with this stem; `None` if the index
+    /// has no line for it.
     pub(crate) fn line(&self, stem: &str) -> Option<String> {
         if !self.is_indexed() {
             return None;
@@ -329,7 +332,7 @@ impl Stored {
     }
 }
 
-/// Writes an index anew unless it is about these records already; whether it did.
+/// Rewrites an index unless it already lists these records; returns whether it did.
 pub(crate) fn mend_index(path: &Path, lines: &[String]) -> Result<bool, Error> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let is_whole = text.is_empty() || text.ends_with('\n');

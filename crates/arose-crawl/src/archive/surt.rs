@@ -1,18 +1,18 @@
-//! The keys of an index: URLs by host from the end, so that the pages of a site lie together.
+//! Keys of the index: URLs with the host name reversed, so that the pages of a site are adjacent.
 //!
 //! *Question.* A replay system looks up a URL by its key, and a page may have been linked under
-//! another spelling. Which key does it ask for? *Idea.* The SURT form (Sort-friendly URI Reordering
-//! Transform) as the Internet Archive canonicalizes it and `pywb` and `cdxj-indexer` compute it:
-//! `https://www.Example.org:8080/A/?b=2&a=1` is `org,example:8080)/a?a=1&b=2`. *Limits.* Only for
-//! URLs that are [normal](crate::url::NormalUrl); tests compare the keys with those of the Python
-//! package.
+//! another spelling. Which key does the system look up? *Idea.* The SURT form (Sort-friendly URI
+//! Reordering Transform) as the Internet Archive canonicalizes it and `pywb` and `cdxj-indexer`
+//! compute it: `https://www.Example.org:8080/A/?b=2&a=1` is `org,example:8080)/a?a=1&b=2`.
+//! *Limits.* Only for [normalized](crate::url::NormalUrl) URLs. Tests compare the keys with those
+//! of the Python package.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The key of a normal URL.
+/// Returns the key of a normalized URL.
 pub(super) fn key(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -33,7 +33,7 @@ pub(super) fn key(url: &str) -> String {
     key
 }
 
-/// Host and port, without `www.` or `www2.` and the like.
+/// Returns host and port, without `www.`, `www2.` and similar prefixes.
 fn host_key(authority: &str) -> String {
     let authority = authority.rsplit('@').next().unwrap_or_default();
     let (host, port) = match authority.rfind(':') {
@@ -52,7 +52,8 @@ fn without_www(host: &str) -> &str {
     rest.strip_prefix('.').unwrap_or(host)
 }
 
-/// Lower case, one spelling of escapes, no dot segments, no double and no trailing slashes.
+/// Returns the path in lower case, with normalized escapes, without dot segments, double slashes
+/// and a trailing slash.
 fn path_key(path: &str) -> String {
     let decoded = decode(path);
     let mut kept: Vec<&[u8]> = Vec::new();
@@ -79,7 +80,8 @@ fn path_key(path: &str) -> String {
     }
 }
 
-/// Lower case, one spelling of escapes, no session IDs, parameters sorted by name and value.
+/// Returns the query in lower case, with normalized escapes, without session IDs, and with
+/// parameters sorted by name and value.
 fn query_key(query: &str) -> String {
     let mut encoded = String::with_capacity(query.len());
     push_encoded(&decode(query), &mut encoded);
@@ -99,7 +101,7 @@ fn query_key(query: &str) -> String {
     parameters.collect::<Vec<_>>().join("&")
 }
 
-/// Undoes percent-encoding until there is none left.
+/// Decodes percent-encoding repeatedly until none is left.
 fn decode(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     while let Some(decoded) = decode_once(&bytes) {
@@ -125,7 +127,7 @@ fn decode_once(bytes: &[u8]) -> Option<Vec<u8>> {
     has_changed.then_some(decoded)
 }
 
-/// Adds bytes in lower case, with everything escaped that cannot stand in a line of the index.
+/// Appends bytes in lower case and escapes everything that must not occur in a line of the index.
 fn push_encoded(bytes: &[u8], to: &mut String) {
     for &byte in bytes {
         match byte {
@@ -135,7 +137,7 @@ fn push_encoded(bytes: &[u8], to: &mut String) {
     }
 }
 
-/// What ASP.NET puts into paths: `/(S(…))/page.aspx`, `/(…)/page.aspx`.
+/// Removes the session IDs that ASP.NET puts into paths: `/(S(…))/page.aspx`, `/(…)/page.aspx`.
 static PATH_SESSIONS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     [
         r"^(.*/)\((?:[a-z]\([0-9a-z]{24}\))+\)/([^?]+\.aspx.*)$",
@@ -189,7 +191,7 @@ fn without_query_sessions(mut query: String) -> String {
 mod tests {
     use super::*;
 
-    /// What the package `surt` 0.3.1 gives.
+    /// The results of the package `surt` 0.3.1.
     #[test]
     fn keys() {
         let session = "0123456789abcdef0123456789ABCDEF";

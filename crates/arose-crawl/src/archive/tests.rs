@@ -1,4 +1,4 @@
-//! The archive as a whole: what files hold, and what is left of them after a crash.
+//! Tests of the archive: the contents of its files, before and after a crash.
 
 use std::io::Read;
 
@@ -158,8 +158,8 @@ fn lines_of_the_index_say_where_records_are() {
     }
 }
 
-/// Every file begins with a record that says when, by whom, with what and how it was made; records
-/// name that of their own file, also after a restart.
+/// Every file begins with a record that says when, how and by which program it was made. Records
+/// refer to that of their own file, also after a restart.
 #[test]
 fn files_say_who_made_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -226,7 +226,7 @@ fn prefixes_are_plain() {
     }
 }
 
-/// The request follows its answer and names it; the index speaks of the answer alone.
+/// The request follows its response and refers to it. The index lists only the response.
 #[test]
 fn requests_stand_beside_their_answers() {
     let with = Record {
@@ -275,7 +275,7 @@ fn what_the_journal_does_not_know_is_cut_off() {
     assert!(open(folder.path(), beyond, 3000).is_err());
 }
 
-/// What is missing is named, and nothing is made or cut because of it.
+/// Missing parts are reported, and nothing is created or cut off because of them.
 #[test]
 fn a_missing_archive_stays_missing() {
     let folder = tempfile::tempdir().unwrap();
@@ -291,7 +291,7 @@ fn a_missing_archive_stays_missing() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// An extent is borne out by whole records with their lines, and by nothing else.
+/// Only complete records with their lines confirm an extent.
 #[test]
 fn records_bear_out_what_is_said_of_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -340,7 +340,7 @@ fn index_line(folder: &Path) -> String {
     text.lines().next().unwrap().to_owned()
 }
 
-/// Whatever servers and links hold, a line of the index is one line with one object.
+/// Whatever servers send and links contain, a line of the index is one line with one object.
 #[test]
 fn what_servers_send_stays_within_its_line() {
     let evil = Record {

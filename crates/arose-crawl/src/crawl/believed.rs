@@ -1,4 +1,4 @@
-//! What a crawl believes of its pages: how many are up to date, and how often they change.
+//! Estimates of the freshness of pages: how many are up to date, and how often they change.
 
 use std::collections::BTreeMap;
 
@@ -9,31 +9,32 @@ use super::*;
 use crate::frontier::SiteId;
 use crate::pages::NO_SITE;
 
-/// What is believed of the pages that are visited again.
+/// Estimates for the pages that are visited again.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Freshness {
-    /// The pages.
+    /// The number of pages.
     pub n_pages: u64,
-    /// The share of them that is believed to be up to date.
+    /// The estimated share of them that is up to date.
     pub fresh: f64,
-    /// By the time since the last visit: up to so many days, pages, and the share up to date.
+    /// By time since the last visit: upper bound in days, number of pages, and the share up to
+    /// date.
     pub by_age: Vec<(f64, u64, f64)>,
-    /// By changes per day: up to so many, and pages.
+    /// By changes per day: upper bound, and number of pages.
     pub by_rate: Vec<(f64, u64)>,
-    /// Of the sites with most pages: name, pages, the share up to date, and changes of a page per
+    /// The sites with the most pages: name, pages, the share up to date, and changes of a page per
     /// day.
     pub sites: Vec<(String, u64, f64, f64)>,
 }
 
-/// Days since the last visit, and changes per day, that are told apart.
+/// Upper bounds of the classes of days since the last visit, and of changes per day.
 const AGES: [f64; 6] = [1.0, 7.0, 30.0, 90.0, 365.0, f64::INFINITY];
 const RATES: [f64; 6] = [0.001, 0.01, 0.03, 0.1, 1.0, f64::INFINITY];
 
-/// Pages that are looked at, and sites that are listed.
+/// Number of sampled pages, and number of listed sites.
 const SAMPLE: usize = 2000;
 const N_SITES: usize = 10;
 
-/// Seconds between two looks.
+/// Seconds between two estimates.
 const EVERY: u32 = 60;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,7 +57,7 @@ impl Sum {
 }
 
 impl Crawl {
-    /// What is believed of pages, as of the last minute; none if no page is visited again.
+    /// Returns the estimates, at most one minute old; `None` if no page is visited again.
     pub(super) fn believed(&mut self) -> Option<Freshness> {
         let date = self.date();
         if self.recrawl.believed.0.abs_diff(date) >= EVERY {
@@ -100,7 +101,7 @@ impl Crawl {
         })
     }
 
-    /// The sites with most pages.
+    /// Returns the sites with the most pages.
     fn largest(
         &self,
         by_site: BTreeMap<SiteId, Sum>,

@@ -1,21 +1,20 @@
-//! URL rules in the loop: which URLs wait because another one has their page.
+//! URL rules in the crawl loop: defers URLs whose page another URL has.
 //!
 //! *Question.* Rules ([`arose::dust`]) say which parts of URLs do not select a page. What does the
-//! crawl do with a URL that such a rule covers, so that nothing is lost if the rule is wrong, and
-//! nothing by a crash? *Idea.* The URL is queued as any other and then *deferred*: it stays in the
-//! journal, and its host keeps its place there. Its canonical form is asked for beside it, in the
-//! same batch, so that no commit has one without the other. Where a URL waited before its rule was
-//! found, that is done when it is its turn. An audit that fails suspends a rule, and all that is
-//! deferred at the hosts of its site is queued again; what other rules cover is deferred again when
-//! it is its turn, without a request.
+//! crawl do with a URL that such a rule covers, so that neither a wrong rule nor a crash loses a
+//! page? *Idea.* The URL is queued like any other and then *deferred*: it stays in the journal, and
+//! its host keeps its position there. Its canonical form is looked up in the same batch, so that no
+//! commit has one without the other. If a URL was queued before its rule was found, this is done at
+//! its turn. A failed audit suspends a rule, and all URLs deferred at the hosts of its site are
+//! queued again. Those that other rules cover are deferred again at their turn, without a request.
 //!
-//! *Evidence* comes from pages with status 200 and some text. Two have the same content if the
-//! duplicate checker says that one duplicates the other, or both the same page; or if they differ
-//! in nothing but session IDs in their links, which the checker sees as text ([`crate::page`]).
-//! Probes are links like others, with the mass of the page that they are for.
+//! *Evidence* comes from pages with status 200 and some text. Two pages have the same content if
+//! the duplicate checker says that one duplicates the other, or that both duplicate the same page.
+//! They also do if they differ only in session IDs in their links, which the checker sees as text
+//! ([`crate::page`]). Probes are links like others, with the mass of the page that they are for.
 //!
 //! *Memory.* That of the learner, and about 25 bytes for each deferred URL of a host in memory.
-//! Rules, what is deferred, and what stands for the contents of the last pages are in the journal.
+//! Rules, deferred URLs and the fingerprints of the contents of the last pages are in the journal.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,13 +36,13 @@ use crate::seen::Membership;
 /// Rules with evidence, as in a file.
 pub use arose::dust::Standing as UrlRule;
 
-/// Rules that are shown.
+/// Maximum number of rules shown.
 const N_SHOWN: usize = 20;
 
-/// Why a link is asked for, where rules have to do with it.
+/// Why a link is looked up, if rules are involved.
 #[derive(Debug)]
 pub(super) enum Mark {
-    /// A rule covers it, and its canonical form is known or asked for beside it.
+    /// A rule covers it, and its canonical form is known or looked up with it.
     Covered(Canonical),
     /// The same, and it was found on a page that was fetched to learn.
     CoveredTwice(Canonical),
@@ -54,11 +53,11 @@ pub(super) enum Mark {
         url: NormalUrl,
         canonical: Canonical,
     },
-    /// It is fetched for the sake of learning.
+    /// It is fetched for learning.
     Wanted,
 }
 
-/// The last line of each rule, in the order in which they came first, and the last contents.
+/// The last line of each rule, in order of first occurrence, and the last contents.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     numbers: HashMap<u64, usize>,
@@ -88,7 +87,7 @@ impl Lines {
         self.contents.drain(..n_over);
     }
 
-    /// What they say; one that says nothing is damage, since the journal has checksums.
+    /// Parses the rules. A line that is not a rule is damage, because the journal has checksums.
     pub(super) fn saved(&self) -> Result<Vec<Saved>, Error> {
         let lines = self.lines.iter();
         let saved = lines.map(|line| rules::parse_saved(line));
@@ -97,7 +96,7 @@ impl Lines {
     }
 }
 
-/// Where URLs are deferred: hosts, by site.
+/// The hosts with deferred URLs, by site.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
     hosts: BTreeMap<HostId, (u64, u64)>,
@@ -105,7 +104,7 @@ pub(super) struct Deferred {
 }
 
 impl Deferred {
-    /// Takes down how many URLs are deferred at a host.
+    /// Records how many URLs are deferred at a host.
     pub(super) fn set(&mut self, id: HostId, host: &Host) {
         let n = host.deferred.len() as u64;
         let before = match n {
@@ -115,7 +114,7 @@ impl Deferred {
         self.n = self.n + n - before.map_or(0, |(_, n)| n);
     }
 
-    /// How many there are.
+    /// Returns the number of deferred URLs.
     pub(super) fn n(&self) -> u64 {
         self.n
     }
@@ -127,7 +126,7 @@ impl Deferred {
     }
 }
 
-/// What the rules of an origin are about: its name and port without `www.`.
+/// Returns the subject of the rules of an origin: its host and port without `www.`.
 fn site_of(origin: &str) -> &str {
     let host = origin.split_once("://").map_or(origin, |(_, host)| host);
     host.strip_prefix("www.").unwrap_or(host)
@@ -140,14 +139,14 @@ fn site_key(site: &str) -> u64 {
 /// The rules of a crawl.
 #[derive(Debug)]
 pub(super) struct Dust {
-    /// None where rules are off.
+    /// `None` if rules are off.
     pub(super) learner: Option<Learner>,
     pub(super) deferred: Deferred,
-    /// Whether all that was deferred has been queued to be fetched.
+    /// Whether all deferred URLs have been queued to be fetched.
     audits_all: bool,
 }
 
-/// What a page teaches.
+/// The evidence from a page.
 pub(super) struct Lesson {
     host: HostId,
     url: String,
@@ -157,7 +156,7 @@ pub(super) struct Lesson {
 }
 
 impl Dust {
-    /// Goes on with what the journal and the log say.
+    /// Restores the rules from the journal and the log.
     pub(super) fn restore(
         settings: &Settings,
         lines: Lines,
@@ -178,18 +177,18 @@ impl Dust {
         })
     }
 
-    /// The rules that defer most, those that are active first.
+    /// Returns the rules that defer most URLs, active ones first.
     pub(super) fn shown(&self) -> Vec<UrlRule> {
         most_important(self.learner.iter().flat_map(Learner::rules))
     }
 
-    /// Rules that defer URLs.
+    /// Returns the number of rules that defer URLs.
     pub(super) fn n_active(&self) -> u64 {
         let rules = self.learner.iter().flat_map(Learner::rules);
         rules.filter(|rule| rule.state == State::Active).count() as u64
     }
 
-    /// The canonical form of a URL that rules may defer.
+    /// Returns the canonical form of a URL that rules may defer.
     fn form(&self, url: &NormalUrl) -> Option<Canonical> {
         let learner = self.learner.as_ref()?;
         match learner.place(url.as_str()) {
@@ -199,14 +198,14 @@ impl Dust {
     }
 }
 
-/// The first of some rules: those that are active, and that defer most.
+/// Returns the most important rules: active ones first, then those that defer most.
 pub(super) fn most_important<'r>(rules: impl Iterator<Item = &'r UrlRule>) -> Vec<UrlRule> {
     let order = |rule: &&UrlRule| {
         let is_active = rule.state == State::Active;
         let evidence = u64::from(rule.n_same) + u64::from(rule.n_different);
         Reverse((is_active, rule.n_deferred, evidence))
     };
-    // There may be very many, once a second.
+    // This runs once per second, and there may be very many rules.
     let mut rules: Vec<&UrlRule> = rules
         .filter(|rule| rule.state != State::Testing || rule.n_same > 0)
         .collect();
@@ -219,7 +218,7 @@ pub(super) fn most_important<'r>(rules: impl Iterator<Item = &'r UrlRule>) -> Ve
 }
 
 impl Crawl {
-    /// Adds a link to those that are asked for, and its canonical form if a rule covers it.
+    /// Adds a link to be looked up, and its canonical form if a rule covers it.
     pub(super) fn push_found(&mut self, mut pending: Pending) {
         let found = &pending.found;
         let is_subject = pending.depth > 0 && pending.n_redirects == 0 && found.kind == Kind::Page;
@@ -232,7 +231,8 @@ impl Crawl {
         let url = Some(&canonical.url).filter(|_| is_needed);
         let stand_in = url.and_then(|url| self.stand_in(url, pending.depth));
         if canonical.is_known || stand_in.is_some() {
-            // Copies of pages with a hundred links would have more of them audited, for ever.
+            // Otherwise, links on copies of pages with a hundred links would be audited without
+            // end.
             let learner = self.dust.learner.as_ref();
             let is_copy = learner.is_some_and(|learner| learner.is_wanted(&pending.found_on));
             pending.mark = Some(Box::new(match is_copy {
@@ -257,7 +257,7 @@ impl Crawl {
         self.push_own(stand_in);
     }
 
-    /// Adds a link that no page has.
+    /// Adds a link that is not on any page.
     fn push_own(&mut self, pending: Option<Pending>) {
         if let Some(pending) = pending {
             self.counters.add(Counter::Discovered, 1);
@@ -265,8 +265,7 @@ impl Crawl {
         }
     }
 
-    /// A URL that is fetched in place of another, or to learn, if it may be fetched as far as is
-    /// known.
+    /// Returns a URL to fetch in place of another or for learning, if no known rule forbids it.
     fn stand_in(&self, text: &str, depth: u32) -> Option<Found> {
         let url = self.shared.normalize(text, None).ok()?;
         let candidate = Candidate {
@@ -301,7 +300,7 @@ impl Crawl {
         })
     }
 
-    /// Whether a URL that is new is deferred at once.
+    /// Whether a new URL is deferred immediately.
     pub(super) fn defers(&mut self, pending: &Pending) -> bool {
         match pending.mark.as_deref() {
             Some(Mark::Covered(canonical)) => self.is_deferred(&pending.found.url, canonical, 0),
@@ -312,7 +311,7 @@ impl Crawl {
         }
     }
 
-    /// Counts a URL that a rule covers; whether it is to be deferred.
+    /// Counts a URL that a rule covers; returns whether to defer it.
     fn is_deferred(&mut self, url: &NormalUrl, canonical: &Canonical, n_tries: u8) -> bool {
         let Some(learner) = &mut self.dust.learner else {
             return false;
@@ -341,7 +340,7 @@ impl Crawl {
         });
     }
 
-    /// Whether the URL whose turn it is waits instead, because of a rule.
+    /// Whether a rule defers the URL whose turn it is.
     pub(super) fn puts_off(
         &mut self,
         id: HostId,
@@ -407,7 +406,7 @@ impl Crawl {
         self.defer_url(id, turn.place, tag, turn.weight);
     }
 
-    /// A link was asked for and is queued if it is new: what rules have to do with it.
+    /// Applies rules to a link after its lookup; it is queued if it is new.
     pub(super) fn follow_mark(&mut self, pending: Pending, membership: Membership) {
         match pending.mark.map(|mark| *mark) {
             Some(Mark::Instead {
@@ -429,7 +428,7 @@ impl Crawl {
         }
     }
 
-    /// Queues a URL again that is wanted, if it was deferred.
+    /// Queues a wanted URL again if it was deferred.
     fn recall_one(&mut self, fingerprint: Fingerprint) {
         let Some(id) = self.frontier.find(fingerprint.host) else {
             return;
@@ -449,7 +448,7 @@ impl Crawl {
         self.note_recalled(id, &[place], 0);
     }
 
-    /// Takes down that URLs which were deferred wait again.
+    /// Records that deferred URLs are queued again.
     fn note_recalled(&mut self, id: HostId, places: &[Place], n_tries: u8) {
         for &place in places {
             self.journal.push(Event::Tried {
@@ -466,7 +465,7 @@ impl Crawl {
         self.frontier.advance(id);
     }
 
-    /// Queues all again that is deferred at hosts.
+    /// Queues all URLs again that are deferred at these hosts.
     fn recall_hosts(&mut self, hosts: Vec<HostId>) {
         for id in hosts {
             let places = self.frontier.hosts[id as usize].recall();
@@ -474,7 +473,7 @@ impl Crawl {
         }
     }
 
-    /// Queues all again that is deferred, where no rule defers it any more.
+    /// Queues all deferred URLs again if rules are off.
     pub(super) fn recall_if_off(&mut self) -> Result<(), Error> {
         if self.dust.learner.is_none() {
             for id in self.dust.deferred.hosts.keys().copied().collect::<Vec<_>>() {
@@ -485,8 +484,8 @@ impl Crawl {
         Ok(())
     }
 
-    /// Queues all that is deferred once, where nothing else is left and the settings ask for it;
-    /// whether there was something.
+    /// Queues all deferred URLs once, if nothing else is left and the settings require it. Returns
+    /// whether there were any.
     pub(super) fn audit_rest(&mut self) -> bool {
         let is_asked = self.settings().rules.audit_all && !self.dust.audits_all;
         if !is_asked || self.dust.deferred.n() == 0 {
@@ -497,7 +496,7 @@ impl Crawl {
         true
     }
 
-    /// What a page teaches; nothing if it was fetched before, or is none.
+    /// Returns the evidence from a page; `None` if it was fetched before or is not a page.
     pub(super) fn lesson(&mut self, report: &Report) -> Option<Lesson> {
         let learner = self.dust.learner.as_mut()?;
         let is_first = report.ticket.is_some() && report.revisit.is_none();
@@ -522,7 +521,7 @@ impl Crawl {
         })
     }
 
-    /// Learns from a page, and asks for what more is wanted.
+    /// Learns from a page, and looks up the URLs that the learner wants.
     pub(super) fn learn(&mut self, lesson: Option<Lesson>) {
         let (Some(lesson), Some(learner)) = (lesson, &mut self.dust.learner) else {
             return;
@@ -551,7 +550,7 @@ impl Crawl {
         self.hear_rules();
     }
 
-    /// Queues again what was deferred because of rules that are suspended.
+    /// Queues URLs again that were deferred because of rules that are now suspended.
     pub(super) fn hear_rules(&mut self) {
         let Some(learner) = &mut self.dust.learner else {
             return;
@@ -567,7 +566,7 @@ impl Crawl {
         }
     }
 
-    /// Writes down what has become known of rules.
+    /// Writes changes of rules to the journal.
     pub(super) fn note_url_rules(&mut self) {
         let Some(learner) = &mut self.dust.learner else {
             return;
@@ -592,7 +591,7 @@ impl Crawl {
     }
 }
 
-/// Whether there is something to remember of a rule.
+/// Whether a rule has anything to save.
 fn has_evidence(saved: &Saved) -> bool {
     let rule = &saved.standing;
     let n = rule.n_same | rule.n_different | rule.n_probes | rule.n_deferred;

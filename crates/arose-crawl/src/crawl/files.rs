@@ -332,12 +332,15 @@ impl Files {
     }
 
     /// Rewrites the journal now if that is worth it: the next start should not have to read what
-    /// was done in this run.
+    /// was done in this run. A rewriting under way has only what was done when it began.
     pub(super) fn tidy(&mut self, date: u64) -> Result<(), Error> {
-        if self.rewriting.under_way.is_none() {
-            self.rewriting.look_at = 0;
-            self.rewrite_if_due(date)?;
-        }
+        self.finish_rewriting()?;
+        self.rewriting.look_at = 0;
+        self.rewrite_if_due(date)?;
+        self.finish_rewriting()
+    }
+
+    fn finish_rewriting(&mut self) -> Result<(), Error> {
         match self.rewriting.under_way.take() {
             Some(task) => self.replace_journal(task.join()?),
             None => Ok(()),

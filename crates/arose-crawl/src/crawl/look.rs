@@ -160,7 +160,12 @@ pub fn standing(folder: &Path, url: &str) -> Result<Option<Standing>, Error> {
         }
         Ok(found.is_none())
     })?;
-    Ok(found.map(|waiting| frontier.standing(waiting, url.rest())))
+    Ok(found.map(|waiting| {
+        let mut standing = frontier.standing(waiting, url.rest());
+        let mut poor = statistics::poor_sites(folder).into_iter();
+        standing.quality = poor.find(|site| site.name == standing.site.name);
+        standing
+    }))
 }
 
 /// The settings of a crawl, as far as they can be read.

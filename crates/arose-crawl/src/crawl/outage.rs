@@ -1,31 +1,32 @@
-//! Outages of the crawler's own connection: when nothing can be reached any more, the crawl waits.
+//! Outages of the crawler's own connection: the crawl pauses when no host can be reached.
 //!
-//! *Question.* A request fails. Is that the host's trouble, which costs its URLs their tries, or
-//! the crawler's own, which must not cost any URL anything?
+//! *Question.* A request fails. Is it the host's fault, so that the URL loses a try, or the
+//! crawler's own, so that no URL may lose a try?
 //!
-//! *Idea.* Hosts fail one at a time, and others answer meanwhile. If [`MANY`] hosts that answered
-//! earlier in this run fail one after another, and no response comes in between, then the fault
-//! lies here. The crawl pauses: [`MANY`] requests at a time find out whether the outage is over,
-//! after five seconds first and up to a minute later. Any response ends it. Failures meanwhile do
-//! not count, and those that revealed the outage are forgiven.
+//! *Idea.* Hosts fail one at a time, while others respond. If [`MANY`] hosts that responded earlier
+//! in this run fail one after another, and no response arrives in between, the fault is on this
+//! side. The crawl pauses: [`MANY`] requests at a time find out whether the outage is over, first
+//! after five seconds, later after up to a minute. Any response ends it. Failures during the pause
+//! do not count, and those that revealed the outage are forgiven.
 //!
-//! *Error.* A crawl of fewer hosts cannot tell the two apart; what it cannot reach is lost for now.
+//! *Error.* A crawl of fewer hosts cannot distinguish the two cases. URLs that it cannot reach are
+//! lost for now.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::journal::HostId;
 
-/// Hosts that must fail one after another.
+/// Number of hosts that must fail one after another.
 const MANY: usize = 5;
 
 const FIRST_PROBE: Duration = Duration::from_secs(5);
 const LAST_PROBE: Duration = Duration::from_secs(60);
 
-/// Watches failures. Times are since the start of the run.
+/// Watches failures. Times are relative to the start of the run.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
-    /// Hosts that answered before and have failed since the last response.
+    /// Hosts that responded before and have failed since the last response.
     failed: BTreeSet<HostId>,
     pause: Option<Halt>,
 }
@@ -33,7 +34,7 @@ pub(super) struct Outage {
 #[derive(Debug, Clone, Copy)]
 struct Halt {
     since: Duration,
-    /// When requests are sent again, and the wait from then to the next ones.
+    /// When requests are sent again, and the wait between then and the next ones.
     probe: Duration,
     wait: Duration,
     /// Requests that may still be sent now.
@@ -41,14 +42,14 @@ struct Halt {
 }
 
 impl Outage {
-    /// Takes in that a response came.
+    /// Records that a response arrived.
     pub(super) fn note_response(&mut self) {
         self.failed.clear();
         self.pause = None;
     }
 
-    /// Takes in the first failure of a host that answered before; returns the hosts to forgive if
-    /// this one reveals an outage.
+    /// Records the first failure of a host that responded before. Returns the hosts to forgive if
+    /// this failure reveals an outage.
     pub(super) fn note_failure(&mut self, host: HostId, now: Duration) -> BTreeSet<HostId> {
         self.failed.insert(host);
         if self.failed.len() < MANY || self.pause.is_some() {
@@ -67,12 +68,12 @@ impl Outage {
         self.pause.is_some()
     }
 
-    /// How long the outage has lasted.
+    /// Returns how long the outage has lasted.
     pub(super) fn lasted(&self, now: Duration) -> Duration {
         self.pause.map_or(Duration::ZERO, |pause| now - pause.since)
     }
 
-    /// Whether a request may be sent; if so, one will be.
+    /// Whether a request may be sent; if so, it counts as sent.
     pub(super) fn admits(&mut self, now: Duration) -> bool {
         let Some(pause) = &mut self.pause else {
             return true;
@@ -87,7 +88,7 @@ impl Outage {
         admits
     }
 
-    /// When requests are sent again, in an outage.
+    /// Returns when requests are sent again, during an outage.
     pub(super) fn next(&self) -> Option<Duration> {
         self.pause.map(|pause| pause.probe)
     }

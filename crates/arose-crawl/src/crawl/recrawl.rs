@@ -452,7 +452,7 @@ impl Crawl {
             host,
             depth: record.depth.into(),
             weight: Weight {
-                mass: Level::from_bits(u16::MAX),
+                mass: Level::MOST,
                 trust: Level::NONE,
             },
             class,

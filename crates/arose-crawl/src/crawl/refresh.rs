@@ -1,9 +1,9 @@
-//! Updates on demand: pages that somebody wants visited now.
+//! Refresh on demand: visits requested pages as soon as possible.
 //!
-//! The order is a file `refresh` in the directory of the crawl, a URL per line; a running crawl
-//! takes it within a second, one that is started later at once. Pages go to the front of the queues
-//! of their hosts, which are asked as politely as ever. The answer is a file `refresh.answer`: a
-//! line for each URL with the seconds until its turn, or why it has none.
+//! The order is a file `refresh` in the directory of the crawl, with one URL per line. A running
+//! crawl takes it within a second, and a crawl that is started later takes it at once. The pages go
+//! to the front of the queues of their hosts, with the usual delays. The result is a file
+//! `refresh.answer` with one line per URL: the seconds until its turn, or why it has none.
 
 use std::collections::HashSet;
 
@@ -18,18 +18,18 @@ use crate::pages::PageId;
 const ORDER: &str = "refresh";
 const ANSWER: &str = "refresh.answer";
 
-/// URLs of an order, at most; others stay for the next one.
+/// Maximum number of URLs of an order; the rest stay for the next one.
 const MAX_URLS: usize = 100_000;
 
-/// How long a running crawl may take to answer.
+/// How long a running crawl may take to respond.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What becomes of a URL that somebody wants visited.
+/// What happens to a URL that is to be visited.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refresh {
-    /// It is visited in about so many seconds.
+    /// It is visited in about this many seconds.
     In(f64),
-    /// The crawl does not know it: it was never fetched.
+    /// It was never fetched.
     Unknown,
     /// It is not a URL.
     Invalid,
@@ -60,13 +60,13 @@ impl Refresh {
     }
 }
 
-/// Has the crawl in a directory visit pages as soon as politeness allows; returns what becomes of
-/// each. If no crawl is running there, the next one visits them first.
+/// Makes the crawl in a directory visit pages as soon as politeness allows, and returns what
+/// happens to each. If no crawl is running there, the next one visits them first.
 ///
 /// # Errors
 ///
 /// If there is no crawl in the directory, it cannot be written, or the running crawl does not
-/// answer.
+/// respond.
 pub fn refresh(folder: &Path, urls: &[String]) -> Result<Vec<(String, Refresh)>, Error> {
     if !is_crawl(folder) {
         let message = format!("there is no crawl in `{}`", folder.display());
@@ -98,15 +98,15 @@ pub fn refresh(folder: &Path, urls: &[String]) -> Result<Vec<(String, Refresh)>,
     }
 }
 
-/// An order under way.
+/// An order being processed.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
-    /// URLs as they were written, with their fingerprints.
+    /// URLs as written, with their fingerprints.
     urls: Vec<(String, Option<NormalUrl>)>,
 }
 
 impl Crawl {
-    /// Takes an order, if there is one and none is under way.
+    /// Takes an order, if there is one and none is being processed.
     pub(super) fn take_refresh(&mut self) -> Result<(), Error> {
         let path = self.folder.join(ORDER);
         if self.ordered.is_some() || !path.exists() {
@@ -130,7 +130,7 @@ impl Crawl {
         self.background.send(Command::Find(Wanted::Order, keys))
     }
 
-    /// Queues the pages of an order and answers it.
+    /// Queues the pages of an order and writes the result.
     pub(super) fn take_located(&mut self, found: &HashMap<u128, PageId>) -> Result<(), Error> {
         let Some(ordered) = self.ordered.take() else {
             return Ok(());
@@ -164,7 +164,7 @@ impl Crawl {
         disk::replace(&path, answer.as_bytes()).context("writing", &path)
     }
 
-    /// Seconds until the turn of the next URL but so many of a host.
+    /// Returns the seconds until the turn of a URL of a host after `n_before` others.
     fn seconds_until(&self, host: u64, n_before: u32) -> f64 {
         let Some(id) = self.frontier.find(host) else {
             return 0.0;

@@ -1,10 +1,10 @@
-//! Following the journal: what each event says of the crawl and of its hosts.
+//! Replays the journal: applies each event to the crawl and its hosts.
 //!
-//! *Question.* The journal tells of ten million hosts, of which a hundred thousand may be in
-//! memory. How is it followed in little memory and time? *Idea.* Hosts come into memory until there
-//! are as many as there may be, and what happens to them happens at once. What happens to the
-//! others is sorted by host first ([`ByHost`]); then these hosts are made one after the other, and
-//! go to the shelf. Sites and the tables of all hosts are in memory anyway.
+//! *Question.* The journal has events of ten million hosts, of which a hundred thousand may be in
+//! memory. How can it be replayed in little memory and time? *Idea.* Hosts are kept in memory up to
+//! their maximum number, and their events are applied at once. The events of the other hosts are
+//! first sorted by host ([`ByHost`]). Then these hosts are built one after the other and go to the
+//! shelf. Sites and the tables of all hosts are in memory anyway.
 
 use arose::digest::digest64;
 
@@ -19,7 +19,7 @@ use crate::guard::Candidate;
 use crate::journal::{ByHost, Decoder, Event, Frame, PART, Queued, Told, push_number};
 use crate::pages::{PageId, Slot};
 
-/// Queued URLs that are not to be requested any more, in a few bytes each.
+/// Queued URLs that are no longer to be requested, in a few bytes each.
 #[derive(Debug, Default)]
 pub(super) struct Withdrawn(Vec<u8>);
 
@@ -36,8 +36,8 @@ impl Withdrawn {
 }
 
 impl Restored {
-    /// Keeps no more than so many hosts in memory, and others in files of a folder, which have a
-    /// name for a moment.
+    /// Keeps at most this many hosts in memory, and the others in files of a directory that have a
+    /// name only briefly.
     pub(super) fn limit(&mut self, folder: &Path, name: &str, limit: usize) -> Result<(), Error> {
         self.frontier.hosts.limit(folder, name, limit)?;
         let path = folder.join(name);
@@ -45,7 +45,7 @@ impl Restored {
         Ok(())
     }
 
-    /// Takes in what a frame says.
+    /// Applies the events of a frame.
     pub(super) fn take(&mut self, frame: &Frame<'_>) -> Result<(), Error> {
         let is_fresh = frame.mark > self.seen_mark;
         for &(event, place) in &frame.events {
@@ -64,7 +64,7 @@ impl Restored {
         Ok(())
     }
 
-    /// Makes the hosts that are not in memory, and takes off the queues what is not approved.
+    /// Builds the hosts that are not in memory, and removes unapproved URLs from the queues.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         for (id, places) in self.take_unapproved() {
             if let Some(mut host) = self.frontier.hosts.lend(id) {
@@ -108,7 +108,7 @@ impl Restored {
         Ok(())
     }
 
-    /// URLs that are not approved, by host and in ascending order.
+    /// Returns the URLs that are not approved, by host and in ascending order.
     fn take_unapproved(&mut self) -> Vec<(HostId, Vec<Place>)> {
         let mut all = std::mem::take(&mut self.unapproved);
         all.sort_unstable();
@@ -143,7 +143,7 @@ impl Restored {
         };
     }
 
-    /// Adds a host. One that was admitted once stays, whatever the settings say now.
+    /// Adds a host. A host once admitted stays, even if the settings have changed.
     fn meet(&mut self, origin: &str) -> Result<(), Error> {
         let url = NormalUrl::from_parts(origin, "/");
         let url = url.ok_or_else(|| Error::damaged(Path::new(JOURNAL), "a host has no name"))?;
@@ -162,7 +162,7 @@ impl Restored {
         })
     }
 
-    /// Takes in what is not about a host.
+    /// Applies an event that does not belong to a host.
     fn take_general(&mut self, event: Event<'_>) -> Result<(), Error> {
         match event {
             Event::RobotsArchive { .. } | Event::Archive { .. } => match Extent::of(&event) {
@@ -200,7 +200,7 @@ impl Restored {
         Ok(())
     }
 
-    /// Takes in what is about a host, now or when it is made.
+    /// Applies an event of a host, now or when the host is built.
     fn tell(&mut self, told: Told<'_>) -> Result<(), Error> {
         let site = self.frontier.hosts.site(told.host);
         match told.event {
@@ -230,7 +230,7 @@ impl Restored {
         applied
     }
 
-    /// What an event changes at its host.
+    /// Applies an event to its host.
     fn apply(&mut self, host: &mut Host, told: &Told<'_>) -> Result<(), Error> {
         let n_deferred = host.deferred.len();
         self.apply_to(host, told);
@@ -328,9 +328,9 @@ impl Restored {
         guard.approve_for(&candidate, queued.kind.into()).is_ok()
     }
 
-    /// Nobody knows which hosts were asked a moment before the last run ended: all of them rest for
-    /// as long as they ask for. Other waits go on where they were, but a clock that was set back
-    /// must not make them endless.
+    /// Makes a host rest for its delay, because it is unknown which hosts received a request just
+    /// before the last run ended. Other waits continue, but a clock that was set back must not make
+    /// them endless.
     fn rest(&self, host: &mut Host, until: Duration) {
         const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
         let left = until.saturating_sub(self.date).min(MAX_WAIT);
@@ -344,7 +344,8 @@ impl Restored {
         host.next = host.next.max(left).max(delay);
     }
 
-    /// What a robots.txt said holds for a day, whatever the clock says meanwhile.
+    /// Restores the rules of a robots.txt, which are valid for a day, even if the clock jumps
+    /// meanwhile.
     fn keep_rules(&self, host: &mut Host, read: u64, text: &str) {
         let date = self.date.as_secs();
         let age = Duration::from_secs(date.saturating_sub(read));
@@ -358,5 +359,5 @@ impl Restored {
 }
 
 fn unmet() -> Error {
-    Error::damaged(Path::new(JOURNAL), "it speaks of a host it never met")
+    Error::damaged(Path::new(JOURNAL), "it refers to an unknown host")
 }

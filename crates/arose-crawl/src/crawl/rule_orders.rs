@@ -1,8 +1,8 @@
-//! URL rules from outside: to list, to switch and to import them.
+//! Lists, switches and imports URL rules from outside a crawl.
 //!
 //! Orders are lines of a file in the directory of the crawl, as in `rules.jsonl`. A running crawl
-//! looks for it once a second, a new one when it starts. The file goes when what it says is
-//! committed; taken twice, it says the same.
+//! checks for the file once per second, a new one when it starts. The file is removed when the
+//! orders are committed. Applying an order twice has the same effect as once.
 
 use arose_dedup::disk;
 
@@ -13,7 +13,7 @@ use crate::rules;
 const ORDER: &str = "rules.order";
 
 impl Crawl {
-    /// Takes rules that somebody has switched or imported, if there are some.
+    /// Applies switched or imported rules, if there are any.
     pub(super) fn take_rules_order(&mut self) -> Result<Option<String>, Error> {
         let path = self.folder.join(ORDER);
         if !path.exists() {
@@ -34,18 +34,19 @@ impl Crawl {
         self.commit_all()?;
         live::remove(&path)?;
         let n_taken = rules.len() as u64 - n_full;
-        let mut message = format!("{n_taken} URL rules taken");
+        let mut message = format!("URL rules taken: {n_taken}");
         if n_bad + n_full > 0 {
             message.push_str(&format!(
-                "; {n_bad} lines are not rules, {n_full} rules are too many"
+                "; lines that are not rules: {n_bad}, rules above the limit: {n_full}"
             ));
         }
         Ok(Some(message))
     }
 }
 
-/// The URL rules of a crawl with their evidence, as of its last commit, in the order in which they
-/// were found. Rules that were [ordered](order_rules) and not taken yet are as they will be.
+/// Returns the URL rules of a crawl with their evidence, as of its last commit, in the order in
+/// which they were found. [Ordered](order_rules) rules that the crawl has not taken yet are shown
+/// as they will be.
 ///
 /// # Errors
 ///
@@ -64,9 +65,9 @@ pub fn url_rules(folder: &Path) -> Result<Vec<UrlRule>, Error> {
     Ok(rules)
 }
 
-/// Gives rules of a crawl the states that these have, and adds those that it does not know. A crawl
-/// that is running takes them within a second, one that is started later at once. What a rule
-/// defers is queued again when it is switched off.
+/// Sets the states of rules of a crawl as given, and adds rules that it does not have. A running
+/// crawl takes them within a second, and a crawl that is started later takes them at once. When a
+/// rule is switched off, the URLs that it deferred are queued again.
 ///
 /// # Errors
 ///

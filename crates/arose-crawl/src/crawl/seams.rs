@@ -1,4 +1,4 @@
-//! What a crawl is given of the world outside: network, names, clock, order, owners.
+//! Interfaces of a crawl to the outside: network, DNS, clock, order of URLs, ownership of hosts.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use crate::resolve::{NameServers, NoNames, Resolve};
 use crate::settings::Settings;
 use crate::url::NormalUrl;
 
-/// A number for a URL and its depth; the smallest go first where the order is
+/// Returns a number for a URL and its depth. The smallest go first if the order is
 /// [`settings::Order::Breadth`](crate::settings::Order::Breadth).
 pub type Priority = dyn Fn(&NormalUrl, u32) -> u32;
 
-/// What a crawl is given of the world outside.
+/// The interfaces of a crawl to the outside.
 pub struct Seams {
-    /// Makes connections.
+    /// Opens connections.
     pub connector: Rc<dyn Connect>,
-    /// Finds addresses.
+    /// Looks up IP addresses.
     pub resolver: Rc<dyn Resolve>,
-    /// Tells the time since the beginning of 1970. May jump; nothing but dates and hours of the
-    /// day is taken from it.
+    /// Returns the time since the beginning of 1970. It may jump; it is used only for dates and
+    /// times of day.
     pub clock: Box<dyn Fn() -> Duration>,
-    /// Orders URLs by their depth, where the settings ask for an order by breadth; the smallest go
+    /// Orders URLs by their depth, if the settings require breadth-first order. The smallest go
     /// first.
     pub priority: Box<Priority>,
-    /// Whether the host of a URL is this crawler's.
+    /// Whether the host of a URL belongs to this crawler.
     pub is_ours: Box<dyn Fn(&NormalUrl) -> bool>,
 }
 
@@ -36,11 +36,11 @@ impl std::fmt::Debug for Seams {
 }
 
 impl Seams {
-    /// The real world: TCP, name servers, the system's clock, breadth first, all hosts.
+    /// Connects to the real world: TCP, DNS servers, the system clock, breadth first, all hosts.
     ///
     /// # Errors
     ///
-    /// If the settings name no contact and would lead beyond loopback, or there are no name
+    /// If the settings have no contact and would lead beyond loopback, or if there are no DNS
     /// servers.
     pub fn real(settings: &Settings) -> Result<Self, Error> {
         let addresses = match (
@@ -53,7 +53,7 @@ impl Seams {
             (false, _) => Allowed::Public,
         };
         let names = NameServers::new(&settings.network.name_servers);
-        let names = names.map_err(|error| Error::Settings(format!("no name servers: {error}")))?;
+        let names = names.map_err(|error| Error::Settings(format!("no DNS servers: {error}")))?;
         Ok(Self {
             connector: Rc::new(Tcp { addresses }),
             resolver: Rc::new(names),
@@ -61,7 +61,7 @@ impl Seams {
         })
     }
 
-    /// This machine alone: no network, no names, the system's clock. For crawls of local files.
+    /// Uses only this machine: no network, no DNS, the system clock. For crawls of local files.
     #[must_use]
     pub fn local() -> Self {
         Self {
@@ -79,6 +79,5 @@ impl Seams {
     }
 }
 
-const NO_CONTACT: &str = "name a contact that the owners of sites can write to (agent.contact or \
-    --contact): without one nothing but loopback is crawled, and that only with \
-    network.allow_private or --allow-private";
+const NO_CONTACT: &str = "no contact for site owners; set --contact or agent.contact (loopback \
+    needs none, only --allow-private or network.allow_private)";

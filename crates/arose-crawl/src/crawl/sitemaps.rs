@@ -14,7 +14,7 @@ impl Crawl {
         let found_on: Arc<str> = format!("{origin}/robots.txt").into();
         for text in sitemaps.iter().take(MAX_SITEMAPS) {
             let url = self.shared.normalize(text, base.as_ref());
-            // Nobody on the web has a say in what is read here.
+            // Pages of the web must not make the crawler read local files.
             let url = url.and_then(|url| match url.is_file() {
                 true => Err(crate::guard::Reason::Scheme),
                 false => Ok(url),

@@ -1,15 +1,16 @@
-//! Slots: which of the requests under way count towards the limit.
+//! Slots: decides which open requests count towards the limit.
 //!
-//! *Question.* So many requests may be under way at a time. Hosts that hang or send a byte a second
-//! hold theirs for minutes. How do the others get on?
+//! *Question.* The number of concurrent requests is limited. Hosts that hang or send one byte per
+//! second occupy slots for minutes. How do the other hosts make progress?
 //!
-//! *Idea.* A request that has taken longer than [`SLOW`] is counted apart, and there may be as many
-//! of those again. A host whose last request was slow is counted apart from the start, and waits
-//! while there are too many. So a host can hold a slot that others need for a quarter of a second,
-//! once.
+//! *Idea.* A request that has taken longer than [`SLOW`] is counted separately, with a limit of the
+//! same size. A host whose last request was slow is counted separately from the start, and waits
+//! while there are too many. So a host can occupy a slot that others need only once, for a quarter
+//! of a second.
 //!
-//! *Cost.* 24 bytes for each request of the last quarter of a second. *Error.* More slow hosts than
-//! both limits together, none of them known to be slow, still make others wait until they time out.
+//! *Cost.* 24 bytes for each request of the last quarter of a second. *Error.* If there are more
+//! slow hosts than both limits together, and none is known to be slow, others still wait until they
+//! time out.
 
 use std::collections::VecDeque;
 use std::ops::IndexMut;
@@ -18,29 +19,29 @@ use std::time::Duration;
 use crate::frontier::{Host, Stage};
 use crate::journal::HostId;
 
-/// From when on a request is slow.
+/// Duration after which a request is slow.
 const SLOW: Duration = Duration::from_millis(250);
 
-/// Requests under way by how long they have taken. Times are since the start of the run.
+/// Open requests by their duration. Times are relative to the start of the run.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// Requests that were fast so far, the oldest first; some have ended.
+    /// Requests that are not slow so far, oldest first; some have ended.
     started: VecDeque<(Duration, HostId)>,
     n_slow: usize,
 }
 
 impl Slots {
-    /// Whether a host has to wait because as many slow ones as may be are being asked.
+    /// Whether a host has to wait because the limit of slow requests is reached.
     pub(super) fn hold_back(&self, host: &Host, limit: usize) -> bool {
         host.is_slow && self.n_slow >= limit
     }
 
-    /// When a host that is held back is looked at again.
+    /// Returns when a host that has to wait is checked again.
     pub(super) fn again(now: Duration) -> Duration {
         now + SLOW
     }
 
-    /// Takes in that a request is sent.
+    /// Records that a request is sent.
     pub(super) fn begin(&mut self, id: HostId, host: &mut Host, now: Duration) {
         host.asked_at = now;
         host.counts_as_slow = host.is_slow;
@@ -50,16 +51,16 @@ impl Slots {
         }
     }
 
-    /// Takes in that a request has ended.
+    /// Records that a request has ended.
     pub(super) fn end(&mut self, host: &mut Host, now: Duration) {
         self.n_slow -= usize::from(host.counts_as_slow);
         host.counts_as_slow = false;
         host.is_slow = now.saturating_sub(host.asked_at) >= SLOW;
-        // Its next turn may come before its next request: nothing is under way until then.
+        // Its next turn may come before its next request; until then it has no open request.
         host.asked_at = Duration::MAX;
     }
 
-    /// Counts requests apart that have become slow.
+    /// Counts requests separately that have become slow.
     pub(super) fn age<H>(&mut self, hosts: &mut H, now: Duration)
     where
         H: IndexMut<usize, Output = Host>,
@@ -77,12 +78,12 @@ impl Slots {
         }
     }
 
-    /// Requests that are counted apart.
+    /// Returns the number of requests that are counted separately.
     pub(super) fn n_apart(&self, limit: usize) -> usize {
         self.n_slow.min(limit)
     }
 
-    /// When the next request may become slow.
+    /// Returns when the next request may become slow.
     pub(super) fn next(&self) -> Option<Duration> {
         self.started.front().map(|(since, _)| *since + SLOW)
     }
@@ -120,7 +121,7 @@ mod tests {
         assert!(!hosts[1].is_slow && slots.n_apart(1) == 0);
     }
 
-    /// A host whose turn it is again, and whose URL is still being read, has no request under way.
+    /// A host whose turn it is again, while its URL is still being read, has no open request.
     #[test]
     fn issue_22_a_host_without_a_request_is_not_slow() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();

@@ -10,20 +10,20 @@ use crate::fetch::{Head, Message};
 use crate::page::Reader;
 use crate::pages::Position;
 
-/// A visit of a page, as the archive has it.
+/// An archived visit of a page.
 #[derive(Debug, Clone)]
 pub struct PageVersion {
-    /// When it was, as 14 digits: year, month, day, hour, minute, second.
+    /// The time of the visit as 14 digits: year, month, day, hour, minute, second.
     pub date: String,
     /// The status of the response.
     pub status: u16,
-    /// The text of the page; none if it was the same as before, or no text.
+    /// The text of the page; `None` if it had not changed, or if it is not text.
     pub text: Option<String>,
-    /// Whether the archive says that the page was as before.
+    /// Whether the archive says that the page had not changed.
     pub is_same: bool,
 }
 
-/// All visits of a page, the first one first. Reads the index of the whole archive.
+/// Returns all visits of a page, oldest first. Reads the index of the whole archive.
 ///
 /// # Errors
 ///

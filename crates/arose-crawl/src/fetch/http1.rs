@@ -1,12 +1,12 @@
-//! HTTP/1.1, as far as a crawler needs it: one GET at a time, any answer.
+//! An HTTP/1.1 client for a crawler: one GET at a time, any response.
 //!
-//! Written for this, because it is where a crawler spends its time and meets its enemies. An answer
-//! stays in the buffer it was read into: head and body go to the archive as they came. Whatever the
-//! bytes are, the outcome is a [`Message`] or a [`Failure`], within the limits: a head that does
-//! not end, lengths that lie, malformed chunks and bodies without end are all met in tests.
+//! It is written for this purpose, because a crawler spends most of its time here and meets hostile
+//! servers here. A response stays in the buffer it was read into: head and body go to the archive
+//! unchanged. Whatever the bytes are, the outcome is a [`Message`] or a [`Failure`], within the
+//! limits. Tests cover heads without end, false lengths, malformed chunks and bodies without end.
 //!
-//! Leniencies, as in browsers: lines may end without a carriage return, headers without a colon are
-//! ignored, several equal lengths are one. A body that is cut short is kept and marked.
+//! Like browsers, the client is lenient: lines may end without a carriage return, headers without a
+//! colon are ignored, and repeated equal lengths count as one. A truncated body is kept and marked.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
@@ -15,8 +15,8 @@ use super::{Cut, Failure, FetchLimits, Head, Message};
 use crate::connect::Stream;
 use crate::number::saturating;
 
-/// Sends a request over a connection and reads the answer; whether the connection can be used
-/// again.
+/// Sends a request over a connection and reads the response. Also returns whether the connection
+/// can be used again.
 pub(crate) async fn exchange(
     stream: &mut dyn Stream,
     request: &[u8],
@@ -63,13 +63,13 @@ pub(crate) enum Reuse {
     No,
 }
 
-/// Interim answers before the final one.
+/// Maximum number of interim responses before the final one.
 const MAX_INTERIM: u32 = 16;
 
-/// A page of median size and its head.
+/// Size of a median page with its head.
 const FIRST_READ: usize = 16 << 10;
 
-/// How the end of a body is told.
+/// How the end of a body is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     None,
@@ -92,9 +92,9 @@ fn framing(head: &Head<'_>) -> Result<Framing, Failure> {
     let Some(length) = head.get("content-length") else {
         return Ok(Framing::ToEnd);
     };
-    // Servers that give a length twice, or a wrong one, still send a page.
+    // Servers that send a length twice, or a wrong one, still send a page.
     let length = length.split(',').next().unwrap_or_default().trim();
-    // A length that no machine can hold is a length all the same, and is not kept.
+    // A length that exceeds the address space is valid, but the body will be truncated.
     let length = saturating(length).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
     Ok(length.map_or(Framing::ToEnd, Framing::Length))
 }
@@ -105,7 +105,7 @@ struct Input<'s> {
     deadline: Instant,
 }
 
-/// What came of a read.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Read {
     Some,
@@ -128,7 +128,7 @@ impl Input<'_> {
     }
 }
 
-/// Reads to the end of the final head; returns where it is. Interim answers are dropped.
+/// Reads to the end of the final head and returns its position. Interim responses are dropped.
 async fn read_head(input: &mut Input<'_>, limits: &FetchLimits) -> Result<usize, Failure> {
     let mut searched: usize = 0;
     let mut n_interim = 0;
@@ -136,7 +136,7 @@ async fn read_head(input: &mut Input<'_>, limits: &FetchLimits) -> Result<usize,
         if !is_http(&input.bytes) {
             return Err(Failure::NotHttp);
         }
-        // The blank line may lie across two reads.
+        // The empty line may be split between two reads.
         let from = searched.saturating_sub(3);
         if let Some(end) = end_of_head(&input.bytes, from) {
             if !is_interim(&input.bytes[..end]) {
@@ -163,13 +163,13 @@ async fn read_head(input: &mut Input<'_>, limits: &FetchLimits) -> Result<usize,
     }
 }
 
-/// Whether this begins as an answer does.
+/// Whether the bytes begin like a response.
 fn is_http(bytes: &[u8]) -> bool {
     let length = bytes.len().min(5);
     bytes[..length] == b"HTTP/"[..length]
 }
 
-/// 1xx, but for 101, which nobody asked for.
+/// Whether the status is 1xx. 101 does not count, because the request never asks for it.
 fn is_interim(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n');
     let first = lines.next().unwrap_or_default();
@@ -177,7 +177,7 @@ fn is_interim(head: &[u8]) -> bool {
     status.is_some_and(|status| status.starts_with(b"1") && !status.starts_with(b"101"))
 }
 
-/// Where the head ends, looking from `from` on.
+/// Returns the end of the head, searching from `from` on.
 fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(found) = memchr::memchr(b'\n', bytes.get(at..)?) {
@@ -191,11 +191,11 @@ fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// Buffer, end of the head, what cut it short, and whether it ended where it should.
+/// Buffer, end of the head, cause of truncation, and whether the body ended where it should.
 type BodyRead = (Vec<u8>, usize, Option<Cut>, bool);
 
-/// A response that has no body. Bytes behind the head belong to nothing that was asked for, so the
-/// connection that brought them carries no further request.
+/// Reads a response without a body. Bytes after the head belong to no request, so a connection with
+/// such bytes is not used again.
 fn without_body(mut input: Input<'_>, head_end: usize) -> BodyRead {
     let is_whole = input.bytes.len() == head_end;
     input.bytes.truncate(head_end);
@@ -209,7 +209,7 @@ async fn read_length(
     limits: &FetchLimits,
 ) -> BodyRead {
     let wanted = length.min(limits.max_body);
-    // A length is a promise: memory is taken as it is kept.
+    // A length is only a promise: memory is allocated as bytes arrive.
     let ahead = wanted.min(1 << 20) + head_end;
     input.bytes.reserve(ahead.saturating_sub(input.bytes.len()));
     let mut cut = None;
@@ -242,7 +242,7 @@ async fn read_to_end(mut input: Input<'_>, head_end: usize, limits: &FetchLimits
     (input.bytes, head_end, cut, false)
 }
 
-/// Joins chunks into a buffer of their own.
+/// Joins chunks into a separate buffer.
 async fn read_chunked(mut input: Input<'_>, head_end: usize, limits: &FetchLimits) -> BodyRead {
     let mut out = input.bytes[..head_end].to_vec();
     input.bytes.drain(..head_end);
@@ -273,17 +273,17 @@ fn cut_of(read: Read) -> Option<Cut> {
     }
 }
 
-/// Where in a chunked body we are.
+/// Position in a chunked body.
 #[derive(Debug, Default)]
 struct Chunks {
-    /// Bytes of the chunk to come; none before the line that says.
+    /// Bytes left in the current chunk; `None` before its size line.
     left: Option<usize>,
     in_trailer: bool,
 }
 
 impl Chunks {
-    /// Moves what is there of chunks to `out`; true at the end of the last, an error where a size
-    /// should be and is none.
+    /// Moves the available bytes of chunks to `out`. Returns true at the end of the last chunk, and
+    /// an error if a chunk size is malformed.
     fn take(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<bool, ()> {
         let mut at = 0;
         let result = loop {
@@ -322,7 +322,7 @@ impl Chunks {
             };
             let line = rest[..end].trim_ascii();
             at += end + 1;
-            // The line end behind a chunk.
+            // The line end after a chunk.
             if line.is_empty() {
                 continue;
             }
@@ -346,7 +346,7 @@ fn chunk_size(line: &[u8]) -> Option<usize> {
     usize::from_str_radix(digits, 16).ok()
 }
 
-/// The request for a path.
+/// Builds the request for a path.
 pub(crate) fn request(
     authority: &str,
     rest: &str,
@@ -364,7 +364,7 @@ pub(crate) fn request(
     request.into_bytes()
 }
 
-/// What we like best.
+/// The preferred media types.
 pub(crate) const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5";
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! HTTP/2, by `hyper`, for servers that offer it over TLS.
+//! HTTP/2 through `hyper`, for servers that offer it over TLS.
 //!
-//! The head is written down in the form of HTTP/1.1, which is what archives hold.
+//! The head is written in the form of HTTP/1.1, as archives have it.
 
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
@@ -11,12 +11,12 @@ use tokio::time::{Instant, timeout_at};
 use super::{Cut, Failure, Fetcher, Message, Request};
 use crate::connect::Stream;
 
-/// A connection that carries requests one after another.
+/// A connection that carries one request after another.
 pub(crate) struct Sender {
     sender: http2::SendRequest<Empty<Bytes>>,
 }
 
-/// Runs the connection beside the crawl, on its thread.
+/// Runs the connection in the background, on the thread of the crawl.
 #[derive(Clone, Copy)]
 struct Here;
 
@@ -34,7 +34,7 @@ impl Sender {
             .await;
         let (sender, connection) = handshake.map_err(|_| Failure::Tls)?;
         tokio::task::spawn_local(async move {
-            // It ends when the sender is dropped, or with an error that the next request meets.
+            // It ends when the sender is dropped, or with an error that the next request returns.
             let _ = connection.await;
         });
         Ok(Self { sender })
@@ -99,7 +99,7 @@ impl Sender {
     }
 }
 
-/// The head in the form of HTTP/1.1.
+/// Writes the head in the form of HTTP/1.1.
 fn head<B>(response: &hyper::Response<B>) -> Vec<u8> {
     let status = response.status();
     let reason = status.canonical_reason().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Connections kept for later, one per host.
+//! Idle connections that are kept for reuse, one per host.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::Connection;
 use crate::journal::HostId;
 
-/// A bounded pool; the oldest go first. Times are since the start of the crawl.
+/// A bounded pool; the oldest are closed first. Times are relative to the start of the crawl.
 #[derive(Debug)]
 pub(crate) struct Idle {
     kept: HashMap<HostId, (Connection, Duration)>,
-    /// In the order in which they were kept; hosts that have been taken since are skipped.
+    /// In the order in which they were kept. Hosts whose connection has been taken since are
+    /// skipped.
     order: VecDeque<(Duration, HostId)>,
     most: usize,
     max_age: Duration,
@@ -33,13 +34,13 @@ impl Idle {
         self.drop_old(now);
     }
 
-    /// The connection to a host, if one is kept and not too old.
+    /// Returns the connection to a host, if one is kept and not too old.
     pub(crate) fn take(&mut self, host: HostId, now: Duration) -> Option<Connection> {
         let (connection, since) = self.kept.remove(&host)?;
         (now < since + self.max_age).then_some(connection)
     }
 
-    /// Closes connections that are too old or too many.
+    /// Closes connections that are too old or exceed the limit.
     pub(crate) fn drop_old(&mut self, now: Duration) {
         while let Some(&(since, host)) = self.order.front() {
             let is_current = self.kept.get(&host).is_some_and(|(_, at)| *at == since);

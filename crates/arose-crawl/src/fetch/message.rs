@@ -1,8 +1,8 @@
-//! What comes of a request: a [`Message`] within its [`FetchLimits`], or a [`Failure`].
+//! The outcome of a request: a [`Message`] within its [`FetchLimits`], or a [`Failure`].
 
 use std::time::Duration;
 
-/// Times and sizes of a request.
+/// Limits of time and size of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FetchLimits {
     pub(crate) connect: Duration,
@@ -12,28 +12,28 @@ pub(crate) struct FetchLimits {
     pub(crate) max_body: usize,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Failure {
-    /// The address may not be asked.
+    /// The IP address is not allowed.
     Forbidden,
-    /// Nobody listens there, or nobody can be reached.
+    /// The connection was refused, or the host is unreachable.
     Unreachable,
-    /// No secure connection could be agreed on.
+    /// The TLS handshake failed.
     Tls,
-    /// The certificate of the server is expired, or not valid yet.
+    /// The certificate of the server is expired or not yet valid.
     ExpiredCertificate,
-    /// Nobody who is trusted has signed the certificate of the server.
+    /// No trusted authority has signed the certificate of the server.
     UnknownIssuer,
     /// The certificate of the server is for another host.
     OtherName,
-    /// The connection was closed before an answer began.
+    /// The connection was closed before a response began.
     Closed,
     /// A phase took too long.
     Slow,
-    /// What came is no answer.
+    /// The bytes received are not a response.
     NotHttp,
-    /// The head of the answer does not end.
+    /// The head of the response does not end.
     LongHead,
     /// A parser failed on the response.
     Unreadable,
@@ -55,7 +55,7 @@ impl Failure {
         Self::Unreadable,
     ];
 
-    /// A code for machines.
+    /// Returns its machine-readable code.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,12 +73,12 @@ impl Failure {
         }
     }
 
-    /// Whether no connection stood long enough for a response: another day it may.
+    /// Whether no connection lasted long enough for a response; it may on another day.
     pub(crate) fn is_of_connection(self) -> bool {
         self.is_passing() || self.is_of_tls()
     }
 
-    /// Whether no secure connection could be made.
+    /// Whether the TLS connection failed.
     fn is_of_tls(self) -> bool {
         matches!(
             self,
@@ -86,20 +86,20 @@ impl Failure {
         )
     }
 
-    /// Whether another try may succeed.
+    /// Whether a retry may succeed.
     pub(crate) fn is_passing(self) -> bool {
         matches!(self, Self::Unreachable | Self::Closed | Self::Slow)
     }
 }
 
-/// What cut a body short, in the words of WARC.
+/// Why a body was truncated, in the terms of WARC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// It is longer than the limit.
     Length,
     /// It took longer than the limit.
     Time,
-    /// The connection ended before it, or it makes no sense from there on.
+    /// The connection ended before it was complete, or the rest is malformed.
     Disconnect,
 }
 
@@ -113,7 +113,7 @@ impl Cut {
     }
 }
 
-/// Head and body as they came, chunks joined.
+/// Head and body as received, with chunks joined.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) bytes: Vec<u8>,
@@ -144,7 +144,7 @@ pub(crate) struct Head<'b> {
 }
 
 impl<'b> Head<'b> {
-    /// Reads a head; none if the status line is none.
+    /// Parses a head; `None` if the status line is malformed.
     pub(crate) fn parse(bytes: &'b [u8]) -> Option<Self> {
         let end = memchr::memchr(b'\n', bytes)?;
         let (line, lines) = (&bytes[..end], &bytes[end + 1..]);
@@ -166,12 +166,12 @@ impl<'b> Head<'b> {
         })
     }
 
-    /// The first value of a header, if it is text.
+    /// Returns the first value of a header, if it is text.
     pub(crate) fn get(&self, name: &str) -> Option<&'b str> {
         std::str::from_utf8(self.values(name).next()?).ok()
     }
 
-    /// All values of a header.
+    /// Returns all values of a header.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &'b [u8]> {
         let lines = self.lines.split(|&byte| byte == b'\n');
         lines.filter_map(move |line| {

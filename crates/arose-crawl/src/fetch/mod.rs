@@ -1,14 +1,15 @@
 //! The fetcher: one GET, whatever the server does.
 //!
 //! *Question.* Servers hang, lie about lengths, send without end, close in the middle, present bad
-//! certificates. What came of this request? *Idea.* Every phase has a time and every part a size
-//! ([`FetchLimits`]); the outcome is a [`Response`], perhaps marked as cut, or a [`Failure`].
-//! Redirects are not followed here: their targets are new URLs, and go the way of all URLs.
+//! certificates. What is the result of this request? *Idea.* Every phase has a time limit and every
+//! part a size limit ([`FetchLimits`]). The outcome is a [`Response`], perhaps marked as truncated,
+//! or a [`Failure`]. Redirects are not followed here: their targets are new URLs and are treated
+//! like any other.
 //!
-//! Whatever can answer a [`Request`] is a [`Fetch`]. There are two: [`Fetcher`] speaks HTTP, and
-//! [`Local`] reads files of this machine. [`Fetchers`] has one of each and chooses by the scheme.
-//! A further protocol is a further [`Fetch`] and its arm in [`Fetchers::of`]; its URLs must be ones
-//! that [`crate::url`] accepts. What it needs is this:
+//! A [`Fetch`] turns a [`Request`] into a response. There are two: [`Fetcher`] for HTTP and
+//! [`Local`] for local files. [`Fetchers`] has one of each and chooses by the scheme. A further
+//! protocol is a further [`Fetch`] and its arm in [`Fetchers::of`]; its URLs must be ones that
+//! [`crate::url`] accepts. It needs the following:
 //!
 //! ```ignore
 //! struct Always(&'static [u8]);

@@ -1,9 +1,9 @@
-//! Secure connections, and which certificates are good enough for them.
+//! TLS connections and the verification of certificates.
 //!
-//! A certificate is good if the authorities of the web or those of a file have signed it for the
-//! host. One that stands in the file itself is good for the hosts that it names, whoever signed it:
-//! servers that sign their own certificates are trusted one by one. For hosts that the settings
-//! name, every certificate is.
+//! A certificate is accepted if a public authority or one in the given file has signed it for the
+//! host. A certificate that is itself in the file is accepted for the hosts that it names, whoever
+//! signed it. So servers with self-signed certificates are trusted one by one. For the hosts listed
+//! in the settings, every certificate is accepted.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,17 +25,17 @@ use crate::connect::Stream;
 use crate::error::Error;
 use crate::settings::Network;
 
-/// Makes connections secure, and speaks what the server prefers of HTTP/2 and HTTP/1.1.
+/// Sets up TLS connections, and uses HTTP/2 or HTTP/1.1 as the server prefers.
 pub(crate) struct Tls {
     connector: TlsConnector,
-    /// For hosts whose certificates do not matter.
+    /// For hosts whose certificates are not checked.
     lenient: TlsConnector,
     unchecked: BTreeSet<String>,
 }
 
 impl Tls {
-    /// Trusts the authorities of the web, those in a file if there is one, and all that named hosts
-    /// present.
+    /// Trusts the public authorities, those in a file if there is one, and all certificates of the
+    /// listed hosts.
     pub(crate) fn new(network: &Network) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -43,7 +43,7 @@ impl Tls {
             Some(path) => read_file(path)?,
             None => Vec::new(),
         };
-        // Whatever cannot be an authority may still be a server's own.
+        // A certificate that cannot be an authority may still be a server's own.
         roots.add_parsable_certificates(trusted.iter().cloned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let authorities =
@@ -66,7 +66,7 @@ impl Tls {
         })
     }
 
-    /// Makes a connection to `name` secure.
+    /// Sets up TLS on a connection to `name`.
     pub(super) async fn secure(
         &self,
         stream: Box<dyn Stream>,
@@ -99,7 +99,7 @@ fn connector(provider: &Arc<rustls::crypto::CryptoProvider>, verifier: Verifier)
     TlsConnector::from(Arc::new(config))
 }
 
-/// Why a connection could not be made secure.
+/// Returns why the TLS connection failed.
 fn failure(error: &std::io::Error) -> Failure {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref());
     let Some(rustls::Error::InvalidCertificate(error)) = cause else {
@@ -117,18 +117,18 @@ fn failure(error: &std::io::Error) -> Failure {
     }
 }
 
-/// What is asked of certificates.
+/// Which properties of certificates are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Checks {
     All,
     None,
 }
 
-/// Judges certificates.
+/// Verifies certificates.
 #[derive(Debug)]
 struct Verifier {
     authorities: Arc<WebPkiServerVerifier>,
-    /// Certificates of a file.
+    /// Reads the certificates of a file.
     trusted: Vec<CertificateDer<'static>>,
     checks: Checks,
 }
@@ -179,7 +179,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 fn read_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let bad = || Error::damaged(path, "it holds no certificates (PEM)");
+    let bad = || Error::damaged(path, "it has no certificates in PEM format");
     let certificates = CertificateDer::pem_file_iter(path).map_err(|_| bad())?;
     let certificates: Vec<_> = certificates.collect::<Result<_, _>>().map_err(|_| bad())?;
     match certificates.is_empty() {

@@ -1,4 +1,4 @@
-//! What judges the pages of a crawl, as its settings say.
+//! The scorers of a crawl, as its settings choose them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use super::program::{PageText, Program};
 use crate::error::{Context, Error};
 use crate::settings::{Focus, ScorerKind, seconds};
 
-/// Places of the words of a model that is trained, as a power of two.
+/// Number of positions for the words of a trained model, as a power of two.
 const BITS: u32 = 18;
 
-/// Examples of each kind that are read; further ones change little.
+/// Maximum number of examples of each kind; further ones change little.
 const MAX_EXAMPLES: usize = 100_000;
 
 /// Judges pages, on any thread.
@@ -29,18 +29,18 @@ enum Kind {
     Program(Program),
 }
 
-/// What a judge says of a page.
+/// The result of judging a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
-    /// How well it fits.
+    /// Its score.
     Score(f32),
-    /// The score comes later, under this number.
+    /// The score will come later, under this number.
     Asked(u64),
-    /// There will be none.
+    /// There will be no score.
     None,
 }
 
-/// Knows nothing of words.
+/// A scorer without words.
 struct Blank;
 
 impl Score for Blank {
@@ -54,12 +54,12 @@ impl Score for Blank {
 }
 
 impl Judge {
-    /// The judge that settings ask for; none if they ask for none. Reads models and examples and
-    /// starts programs, and changes nothing.
+    /// Creates the judge that the settings choose, if any. Reads models and examples and starts
+    /// programs, and changes nothing.
     ///
     /// # Errors
     ///
-    /// If the settings, a file that they name, or the program cannot be used.
+    /// If the settings, a file that they refer to, or the program cannot be used.
     pub(crate) fn of(settings: &Focus) -> Result<Option<Self>, Error> {
         settings.check()?;
         let refused = |error: arose::Error| Error::Settings(format!("focus: {error}"));
@@ -92,7 +92,7 @@ impl Judge {
         }
     }
 
-    /// The words of a link.
+    /// Returns the words of a link.
     pub(crate) fn words(&self, anchor: &str, rest: &str, tag_path: &str) -> LinkWords {
         match &self.kind {
             Kind::Keywords(scorer) => LinkWords::new(anchor, rest, tag_path, &*lock(scorer)),
@@ -101,7 +101,7 @@ impl Judge {
         }
     }
 
-    /// The program that scores, if one does.
+    /// Returns the program that scores, if there is one.
     pub(crate) fn program(&self) -> Option<&Program> {
         match &self.kind {
             Kind::Program(program) => Some(program),
@@ -109,7 +109,7 @@ impl Judge {
         }
     }
 
-    /// What was learned from pages, for the next run.
+    /// Returns the state learned from pages, for the next run.
     pub(crate) fn learned(&self) -> Vec<u64> {
         match &self.kind {
             Kind::Keywords(scorer) => lock(scorer).learned(),
@@ -117,7 +117,7 @@ impl Judge {
         }
     }
 
-    /// Goes on with what an earlier run learned.
+    /// Restores the state that an earlier run learned.
     pub(crate) fn resume(&self, learned: &[u64]) {
         if let Kind::Keywords(scorer) = &self.kind {
             lock(scorer).resume(learned);
@@ -135,7 +135,8 @@ fn read_model(path: &Path) -> Result<Linear, Error> {
         .map_err(|error| Error::Settings(format!("focus.model: `{}`: {error}", path.display())))
 }
 
-/// The words of all pages in directories, files, and files that lists name.
+/// Returns the words of all pages in directories, files, and files that are listed in `.list`
+/// files.
 fn examples(inputs: &[PathBuf]) -> Result<Vec<Words>, Error> {
     let mut paths = Vec::new();
     for input in inputs {
@@ -153,7 +154,7 @@ fn examples(inputs: &[PathBuf]) -> Result<Vec<Words>, Error> {
     Ok(words.take(MAX_EXAMPLES).collect())
 }
 
-/// Paths that a file names, one per line, relative to the file.
+/// Returns the paths in a file, one per line, relative to the file.
 fn read_list(list: &Path) -> Result<Vec<PathBuf>, Error> {
     let text = std::fs::read_to_string(list).context("reading", list)?;
     let base = list.parent().unwrap_or(Path::new(""));
@@ -161,8 +162,8 @@ fn read_list(list: &Path) -> Result<Vec<PathBuf>, Error> {
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let path = |line: &str| match line.contains("://") {
         true => Err(Error::Settings(format!(
-            "`{}` lists the URL {line}; examples are not fetched: crawl them first and name the \
-             archive",
+            "`{}` lists the URL {line}; examples are not fetched, so crawl them first and list \
+             the archive",
             list.display()
         ))),
         false => Ok(base.join(line)),

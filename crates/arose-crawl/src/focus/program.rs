@@ -1,15 +1,15 @@
-//! A program that scores pages.
+//! Runs an external program that scores pages.
 //!
-//! *Question.* Anyone's classifier should be able to steer a crawl, in any language. It may be
-//! slow, hang, die, or answer nonsense. How does the crawl go on meanwhile? *Idea.* One process
-//! that runs for long gets a line for each page and answers each with a line, in order. A thread
-//! watches it: if it ends, answers out of order, or takes too long for the page whose turn it is,
-//! it is started again, and that page has no score; the others that were sent are sent once more.
-//! Each failure in a row doubles the pause before the next start. Nobody waits: scores are asked
-//! for here and come back when they come, or not at all.
+//! *Question.* Any classifier, in any language, should be able to steer a crawl. It may be slow,
+//! hang, die, or return nonsense. How does the crawl continue meanwhile? *Idea.* One long-running
+//! process receives a line for each page and returns a line for each, in order. A thread watches
+//! it. If the process ends, responds out of order, or takes too long for its current page, it is
+//! restarted. That page has no score, and the other pages that were sent are sent again. Each
+//! consecutive failure doubles the pause before the next start. The crawl never waits: it requests
+//! scores here, and they arrive later or not at all.
 //!
-//! *Bounds.* [`MAX_OPEN`] pages; further ones have no score. Lines of answers are short, or the
-//! program is started again.
+//! *Bounds.* [`MAX_OPEN`] pages; further ones have no score. Response lines are short; if one is
+//! not, the program is restarted.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -25,26 +25,26 @@ use tokio::sync::Notify;
 
 use crate::error::Error;
 
-/// Pages that are asked for and have no answer yet.
+/// Maximum number of pages without a response.
 pub(crate) const MAX_OPEN: usize = 1024;
 
-/// Pages that the program has at a time.
+/// Maximum number of pages that the program has at a time.
 const WINDOW: usize = 32;
 
-/// Bytes of the text of a page that are sent.
+/// Maximum number of bytes of the text of a page that are sent.
 const MAX_TEXT: usize = 200_000;
 
-/// Bytes of an answer.
+/// Maximum number of bytes of a response.
 const MAX_LINE: u64 = 4096;
 
-/// The pause before the first start after a failure, and the longest one.
+/// The pause before the first restart after a failure, and the longest pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// Failures in a row after which pages are not kept for the program.
+/// Number of consecutive failures after which no pages are kept for the program.
 const MAX_FAILURES: u32 = 5;
 
-/// A page, as the program sees it.
+/// A page as sent to the program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageText<'a> {
     pub(crate) url: &'a str,
@@ -52,29 +52,29 @@ pub(crate) struct PageText<'a> {
     pub(crate) text: &'a str,
 }
 
-/// What became of a page that was asked for: its score, if it has one.
+/// The result for a page: its score, if it has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) id: u64,
     pub(crate) score: Option<f32>,
 }
 
-/// How often the program did not do what it should.
+/// How often the program misbehaved, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// It ended.
     pub(crate) n_died: AtomicU64,
     /// It took too long.
     pub(crate) n_hung: AtomicU64,
-    /// It answered out of order, or when nothing was asked.
+    /// It responded out of order, or when no page was open.
     pub(crate) n_disordered: AtomicU64,
-    /// Its answer was not a number from 0 to 1.
+    /// Its response was not a number from 0 to 1.
     pub(crate) n_bad: AtomicU64,
-    /// It was started again.
+    /// It was restarted.
     pub(crate) n_restarts: AtomicU64,
 }
 
-/// The program, running or about to be started again.
+/// The program, running or about to be restarted.
 #[derive(Debug)]
 pub(crate) struct Program {
     inbox: Sender<Event>,
@@ -127,13 +127,13 @@ impl Program {
         })
     }
 
-    /// Has somebody woken when an answer has come.
+    /// Sets a waker that is called when a response has arrived.
     pub(crate) fn set_bell(&self, bell: Arc<Notify>) {
         let _ = self.bell.set(bell);
     }
 
-    /// Asks for the score of a page; returns a number that stands for it, or nothing if too many
-    /// wait.
+    /// Requests the score of a page. Returns a number that identifies it, or `None` if too many
+    /// pages are open.
     pub(crate) fn ask(&self, page: PageText<'_>) -> Option<u64> {
         if self.n_open.fetch_add(1, Ordering::Relaxed) >= MAX_OPEN {
             self.n_open.fetch_sub(1, Ordering::Relaxed);
@@ -152,7 +152,7 @@ impl Program {
         Some(id)
     }
 
-    /// What has come.
+    /// Returns the results that have arrived.
     pub(crate) fn take(&self) -> Vec<Outcome> {
         let outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         outcomes.try_iter().collect()
@@ -178,9 +178,9 @@ struct Job {
 #[derive(Debug)]
 enum Event {
     Job(Job),
-    /// An answer of the process that was started as this one.
+    /// A response of the process with this start number.
     Line(u64, String),
-    /// The process said its last.
+    /// The process closed its output.
     Closed(u64),
     Stop,
 }
@@ -203,10 +203,11 @@ struct Watcher {
     bell: Arc<OnceLock<Arc<Notify>>>,
     running: Option<Running>,
     n_started: u64,
-    /// Pages that wait, and those that the process has, with when it could begin with each.
+    /// Pages that are not sent yet, and those that the process has, with the time from which it
+    /// could work on each.
     queue: VecDeque<Job>,
     sent: VecDeque<(Job, Instant)>,
-    /// In a row, without an answer between them.
+    /// Consecutive failures, without a response between them.
     n_failures: u32,
     not_before: Instant,
 }
@@ -234,12 +235,12 @@ impl Watcher {
         self.kill();
     }
 
-    /// Whether an event is from the process that runs.
+    /// Whether an event is from the current process.
     fn is_current(&self, number: u64) -> bool {
         self.running.is_some() && number == self.n_started
     }
 
-    /// How long nothing has to be done unless something comes.
+    /// Returns how long the thread may sleep unless an event arrives.
     fn until_due(&self) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
         let answer = self.sent.front().map(|(_, since)| *since + self.timeout);
@@ -248,7 +249,7 @@ impl Watcher {
         due.map_or(LONG, |due| due.saturating_duration_since(Instant::now()))
     }
 
-    /// Sends what the process has room for; starts it if that has to be.
+    /// Sends as many pages as the process has room for, and starts it if necessary.
     fn pump(&mut self) {
         if self.running.is_none() && !self.queue.is_empty() {
             if self.n_failures >= MAX_FAILURES && Instant::now() < self.not_before {
@@ -269,7 +270,7 @@ impl Watcher {
             && let Some(running) = &self.running
             && let Some(job) = self.queue.pop_front()
         {
-            // There is room for as many lines; a process that is gone says so by itself.
+            // The channel has room for as many lines; a process that has ended reports so itself.
             let _ = running.input.try_send(Arc::clone(&job.line));
             self.sent.push_back((job, Instant::now()));
         }
@@ -320,14 +321,14 @@ impl Watcher {
             self.n_failures = 0;
         }
         self.sent.pop_front();
-        // The next page is the one that the process works on from now on.
+        // The process works on the next page from now on.
         if let Some((_, since)) = self.sent.front_mut() {
             *since = Instant::now();
         }
         self.answer(id, score);
     }
 
-    /// Ends the process. The page whose turn it was has no score; the others are sent again.
+    /// Ends the process. Its current page has no score; the others are sent again.
     fn fail(&mut self, counter: impl Fn(&Tally) -> &AtomicU64) {
         counter(&self.tally).fetch_add(1, Ordering::Relaxed);
         self.kill();
@@ -351,7 +352,7 @@ impl Watcher {
         }
     }
 
-    /// Ends the process and all that it has started.
+    /// Ends the process and all processes that it has started.
     fn kill(&mut self) {
         let Some(mut running) = self.running.take() else {
             return;
@@ -363,7 +364,7 @@ impl Watcher {
     }
 }
 
-/// Passes on what a process says, line by line.
+/// Forwards the output of a process, line by line.
 fn listen(stdout: impl Read, number: u64, events: &Sender<Event>) {
     let mut reader = BufReader::new(stdout);
     loop {
@@ -380,7 +381,7 @@ fn listen(stdout: impl Read, number: u64, events: &Sender<Event>) {
     }
 }
 
-/// The number of the page that an answer names, if it does, and the score.
+/// Returns the page number in a response, if it has one, and the score.
 fn parse(line: &str) -> (Option<u64>, Option<f32>) {
     #[derive(Deserialize)]
     struct Answer {

@@ -8,8 +8,8 @@
 //! repeats: by content, if it is a duplicate, or by links, if it has the words of an earlier page,
 //! digits and URLs aside, and links to more URLs of its own kind. If it has these words and leads
 //! nowhere it counts only where others have repeated. A pattern whose last pages all repeated is
-//! *stale* and gets one request per day. One new page clears it. A run of repeats is blamed on the
-//! most specific pattern that it fills, so a calendar does not close its host.
+//! *stale* and gets one request per day. One new page clears it. A run of repeats counts against
+//! the most specific pattern that it fills, so a calendar does not close its host.
 //!
 //! *Cost.* About 40 bytes per pattern in which something repeated and 16 per text whose words are
 //! compared, at most [`MOST`] of each. *Error.* A directory of short pages that differ in numbers

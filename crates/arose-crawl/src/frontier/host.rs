@@ -1,4 +1,4 @@
-//! One host: its queue, its rules, its pace.
+//! A host: its queue, robots.txt rules and delays.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -13,115 +13,116 @@ use crate::order::{Gift, Level, Weight};
 use crate::pace::Pace;
 use crate::robots::Robots;
 
-/// Scheme, name and port, and what is known and wanted of them.
+/// An origin (scheme, host name and port) and its state.
 #[derive(Debug)]
 pub(crate) struct Host {
     /// `scheme://host[:port]`.
     pub(crate) origin: Box<str>,
     pub(crate) site: SiteId,
     pub(crate) stage: Stage,
-    /// Where it waits in the workbench.
+    /// Its lane in the workbench.
     pub(super) lane: Lane,
     /// The entry of the workbench that stands for it, and its rank there.
     pub(super) entry: EntryId,
     pub(super) rank: Rank,
-    /// Where it was last found.
+    /// Its last known IP address.
     pub(crate) address: Option<IpAddr>,
-    /// From when on it may be asked.
+    /// The earliest time of the next request.
     pub(crate) next: Duration,
     pub(crate) pace: Pace,
     pub(crate) rules: Rules,
-    /// Since when its robots.txt is not available, in seconds since 1970; 0 if it is.
+    /// Since when its robots.txt is not available, in seconds since 1970; 0 if it is available.
     pub(crate) unreachable_since: u64,
-    /// What is fetched before pages: robots.txt, for itself or for another host that leads here.
+    /// robots.txt files to be fetched before pages, for this host or for another that redirects
+    /// here.
     pub(crate) jobs: VecDeque<RobotsJob>,
-    /// What waits, by mass.
+    /// Queued URLs, by mass.
     pub(super) queue: Queue,
-    /// URLs that go behind all others of their host, and in capacity that other hosts leave; few
-    /// hosts have some.
+    /// URLs that go after all others of their host, and only use capacity that other hosts leave.
+    /// Few hosts have any.
     pub(super) last: Option<Box<Queue>>,
-    /// URLs that failed, to be tried again, with how often they were tried.
+    /// Failed URLs to be retried, with their numbers of tries.
     pub(super) retries: VecDeque<Turn>,
-    /// URLs of stale directories.
+    /// URLs with stale path prefixes.
     pub(crate) aside: Vec<Turn>,
     /// URLs that are lost for now: no try got a response.
     pub(crate) lost: Vec<Turn>,
-    /// URLs that rules defer, by place.
+    /// URLs that rules defer, by journal position.
     pub(crate) deferred: BTreeMap<Place, (Tag, Weight)>,
-    /// Whether the host itself is lost for now, and all that waits there.
+    /// Whether the host itself is lost for now, with all its queued URLs.
     pub(crate) is_lost: bool,
-    /// When URLs of stale directories and lost ones are asked for again.
+    /// When URLs with stale path prefixes and lost URLs are tried again.
     pub(crate) wakes: Duration,
-    /// Whether it is in the workbench for those alone.
+    /// Whether it is in the workbench only for those.
     pub(super) is_asleep: bool,
-    /// Whether only URLs that were lost are wanted of it.
+    /// Whether only lost URLs are to be fetched from it.
     pub(crate) holds_queue: bool,
     /// Whether it has sent a response in this run.
     pub(crate) has_answered: bool,
-    /// When the request under way was sent.
+    /// When the open request was sent.
     pub(crate) asked_at: Duration,
-    /// Whether the last request took long.
+    /// Whether the last request was slow.
     pub(crate) is_slow: bool,
-    /// Whether the request under way counts among the slow ones.
+    /// Whether the open request counts as slow.
     pub(crate) counts_as_slow: bool,
     pub(crate) folders: Option<Box<Folders>>,
 }
 
-/// Where a host is on its way.
+/// The stage of a host in the crawl loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Nowhere: nothing to fetch, or between two stages.
+    /// None: nothing to fetch, or between two stages.
     Rest,
-    /// Waits for its address.
+    /// Waiting for its IP address.
     Names,
-    /// Waits for its time in the workbench.
+    /// Waiting for its time in the workbench.
     Bench,
-    /// Is being asked.
+    /// A request is open.
     Busy,
-    /// Waits for budget.
+    /// Waiting for budget.
     Parked,
 }
 
-/// What a host allows.
+/// The robots.txt rules of a host.
 #[derive(Debug, Clone)]
 pub(crate) enum Rules {
-    /// Not asked yet.
+    /// Not requested yet.
     Unknown,
-    /// Another host is being asked, to which a redirect leads.
+    /// A redirect leads to another host, which is being requested.
     Awaited,
-    /// So much, until that time.
+    /// These rules, until that time.
     Known(Arc<Robots>, Duration),
-    /// As much as this file for everybody says, until that time.
+    /// The rules in this robots.txt, which is the same for all crawlers, until that time.
     Kept(Box<str>, Duration),
 }
 
 /// A robots.txt to be fetched.
 #[derive(Debug, Clone)]
 pub(crate) struct RobotsJob {
-    /// Whose it is.
+    /// The host that it is for.
     pub(crate) host: HostId,
-    /// Where it is at this host: path and query.
+    /// Path and query at the host that is requested.
     pub(crate) rest: Box<str>,
     pub(crate) n_redirects: u32,
-    /// How often it was tried before.
+    /// The number of earlier tries.
     pub(crate) n_tries: u8,
 }
 
-/// Stands for the number of tries of a URL that a rule deferred and that is wanted after all.
+/// The number of tries of a URL that a rule deferred and that is to be fetched after all.
 pub(crate) const RECALLED: u8 = u8::MAX;
 
 /// A URL whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) place: Place,
-    /// What is known of it by its links.
+    /// The mass and trust from its links.
     pub(crate) weight: Weight,
-    /// How often it was tried before.
+    /// The number of earlier tries.
     pub(crate) n_tries: u8,
 }
 
 impl Turn {
-    /// The first one of a URL.
+    /// Creates the first turn of a URL.
     fn first(entry: Entry) -> Self {
         Self {
             place: entry.place(),
@@ -130,7 +131,7 @@ impl Turn {
         }
     }
 
-    /// As one that was not deferred.
+    /// Returns the turn as that of a URL that was not deferred.
     pub(crate) fn without_recall(self) -> Self {
         match self.n_tries {
             RECALLED => self.afresh(),
@@ -138,14 +139,14 @@ impl Turn {
         }
     }
 
-    /// As if it had not been tried.
+    /// Returns the turn without its earlier tries.
     fn afresh(self) -> Self {
         Self { n_tries: 0, ..self }
     }
 }
 
 impl Host {
-    /// A host by its `scheme://host[:port]`.
+    /// Creates a host from its `scheme://host[:port]`.
     pub(crate) fn named(origin: &str, site: SiteId) -> Self {
         Self {
             origin: origin.into(),
@@ -178,7 +179,7 @@ impl Host {
         }
     }
 
-    /// Reads its rules if they are kept as text.
+    /// Parses its rules if they are kept as text.
     pub(crate) fn read_rules(&mut self) {
         if let Rules::Kept(text, until) = &self.rules {
             let robots = contain(|| Robots::parse(text.as_bytes(), ""));
@@ -189,7 +190,7 @@ impl Host {
         }
     }
 
-    /// Its name or address, without scheme and port.
+    /// Returns its host name or IP address, without scheme and port.
     pub(crate) fn name(&self) -> &str {
         let authority = self.authority();
         match authority.rfind(':') {
@@ -198,7 +199,7 @@ impl Host {
         }
     }
 
-    /// Its name with the port, as the header `Host` has it.
+    /// Returns its host name with the port, as in the header `Host`.
     pub(crate) fn authority(&self) -> &str {
         self.origin.split_once("://").map_or("", |(_, rest)| rest)
     }
@@ -207,19 +208,19 @@ impl Host {
         self.origin.starts_with("https")
     }
 
-    /// Whether it stands for the files of this machine.
+    /// Whether it stands for local files.
     pub(crate) fn is_file(&self) -> bool {
         self.origin.starts_with("file:")
     }
 
-    /// Files need neither names nor robots.txt.
+    /// Files need neither DNS lookups nor robots.txt.
     pub(crate) fn be_here(&mut self) {
         self.address = Some(IpAddr::from([127, 0, 0, 1]));
         self.stage = Stage::Rest;
         self.allow_all();
     }
 
-    /// Has everything allowed.
+    /// Allows all URLs.
     pub(crate) fn allow_all(&mut self) {
         const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
         if !matches!(self.rules, Rules::Known(..)) {
@@ -243,28 +244,28 @@ impl Host {
         }
     }
 
-    /// Gives something to the URL with a tag; returns its place and what it has now, if it waits in
-    /// a queue and that is more than before.
+    /// Adds a gift to the URL with a tag. Returns its position and its new weight, if it is queued
+    /// and its weight has grown.
     pub(super) fn give(&mut self, tag: Tag, name: u64, gift: Gift) -> Option<(Place, Weight)> {
         let given = self.queue.give(tag, name, gift);
         given.or_else(|| self.last.as_mut()?.give(tag, name, gift))
     }
 
-    /// Gives the URL with a tag another mass; returns its place and what it has now.
+    /// Sets the mass of the URL with a tag. Returns its position and its new weight.
     pub(super) fn reweigh(&mut self, tag: Tag, mass: Level) -> Option<(Place, Weight)> {
         let changed = self.queue.reweigh(tag, mass);
         changed.or_else(|| self.last.as_mut()?.reweigh(tag, mass))
     }
 
-    /// Raises the URL with a tag to this weight at least; returns its place, what it has now, and
-    /// the trust it had.
+    /// Raises the URL with a tag to at least this weight. Returns its position, its new weight, and
+    /// its old trust.
     pub(super) fn lift(&mut self, tag: Tag, least: Weight) -> Option<(Place, Weight, Level)> {
         let trust = self.queue.trust(tag)?;
         let (place, weight) = self.queue.lift(tag, least)?;
         Some((place, weight, trust))
     }
 
-    /// Sets the weight of a URL while the journal is read again.
+    /// Sets the weight of a URL during the replay of the journal.
     pub(crate) fn set_weight(&mut self, place: Place, weight: Weight) {
         if !self.queue.set(place, weight)
             && let Some(last) = &mut self.last
@@ -273,8 +274,8 @@ impl Host {
         }
     }
 
-    /// The URL whose turn it is: those that failed come after all others, or a page that always
-    /// fails would hold them up.
+    /// Removes and returns the URL whose turn it is. Failed URLs come after all others; otherwise a
+    /// page that always fails would block them.
     pub(crate) fn pop(&mut self) -> Option<Turn> {
         if self.holds_queue {
             return self.retries.pop_front();
@@ -284,12 +285,12 @@ impl Host {
         entry.map(Turn::first).or_else(|| self.retries.pop_front())
     }
 
-    /// Puts a URL back, to be tried again after all others.
+    /// Puts a URL back, to be tried after all others.
     pub(crate) fn put_back(&mut self, turn: Turn) {
         self.retries.push_back(turn);
     }
 
-    /// Whether there is something to ask it now.
+    /// Whether there is something to fetch from it now.
     pub(crate) fn has_work(&self) -> bool {
         let has_queue = self.n_queued() > 0 && !self.holds_queue;
         let has_pages = has_queue || !self.retries.is_empty();
@@ -300,7 +301,7 @@ impl Host {
         self.queue.len() + self.last.as_ref().map_or(0, |last| last.len())
     }
 
-    /// What is known of the URL whose turn it is.
+    /// Returns the weight of the URL whose turn it is.
     pub(super) fn first(&self) -> Option<Weight> {
         let first = if self.holds_queue {
             None
@@ -316,12 +317,12 @@ impl Host {
         first.or_else(|| self.last.as_ref()?.first())
     }
 
-    /// Where the URL is whose turn it is, unless it is one that failed.
+    /// Returns the position of the URL whose turn it is, unless it is a failed one.
     pub(super) fn first_place(&self) -> Option<Place> {
         self.first_entry().map(Entry::place)
     }
 
-    /// From when on it may be taken off the workbench.
+    /// Returns the earliest time at which it may be taken from the workbench.
     pub(super) fn bench_time(&self) -> Duration {
         match self.is_asleep {
             true => self.next.max(self.wakes),
@@ -329,13 +330,13 @@ impl Host {
         }
     }
 
-    /// Whether all that waits is to go last.
+    /// Whether all its queued URLs go last.
     pub(super) fn goes_last(&self) -> bool {
         let has_first = self.queue.len() > 0 && !self.holds_queue;
         self.retries.is_empty() && self.jobs.is_empty() && !has_first
     }
 
-    /// What waits, and whether it goes last; what failed is left out.
+    /// Returns the queued URLs, and whether each goes last; failed ones are left out.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (Turn, bool)> {
         let last = self.last.iter().flat_map(|last| last.iter());
         let last = last.map(|entry| (Turn::first(*entry), true));
@@ -343,12 +344,12 @@ impl Host {
         first.chain(last)
     }
 
-    /// Whether URLs wait for the time at which they are asked for again.
+    /// Whether URLs wait for the time at which they are tried again.
     pub(crate) fn sleeps(&self) -> bool {
         !self.aside.is_empty() || !self.lost.is_empty()
     }
 
-    /// The first of the URLs that slept, all of which are put back, if it is time.
+    /// Puts all sleeping URLs back if it is time, and returns the first of them.
     pub(crate) fn pop_woken(&mut self, now: Duration) -> Option<Turn> {
         if now < self.wakes || self.holds_queue {
             return None;
@@ -359,7 +360,7 @@ impl Host {
         self.retries.pop_front()
     }
 
-    /// Forgets that tries failed, where that was nobody's fault but ours.
+    /// Forgets failed tries that were the crawler's own fault.
     pub(crate) fn forgive(&mut self) {
         self.pace.n_failures = 0;
         let tried = self.retries.iter_mut();
@@ -370,13 +371,13 @@ impl Host {
         self.retries.extend(lost.into_iter().map(Turn::afresh));
     }
 
-    /// Takes down that a URL is lost for now, while the journal is read again.
+    /// Records that a URL is lost for now, during the replay of the journal.
     pub(crate) fn lose(&mut self, place: Place) {
         let removed = self.remove(place);
         self.lost.extend(removed);
     }
 
-    /// URLs that are lost for now.
+    /// Returns the number of URLs that are lost for now.
     pub(crate) fn n_lost(&self) -> u64 {
         let others = self.retries.len() + self.aside.len();
         let n_all = if self.is_lost {
@@ -387,7 +388,7 @@ impl Host {
         (n_all + self.lost.len()) as u64
     }
 
-    /// Holds back all that is not lost.
+    /// Holds back all URLs that are not lost.
     pub(super) fn hold_queue(&mut self) {
         self.holds_queue = !self.is_lost;
         if self.holds_queue {
@@ -395,7 +396,7 @@ impl Host {
         }
     }
 
-    /// Takes all that waits.
+    /// Removes and returns all URLs.
     pub(crate) fn drain(&mut self) -> Vec<Place> {
         self.holds_queue = false;
         let mut places: Vec<Place> = std::iter::from_fn(|| self.pop())
@@ -406,7 +407,7 @@ impl Host {
         places
     }
 
-    /// Removes a URL while the journal is read again.
+    /// Removes a URL during the replay of the journal.
     pub(crate) fn remove(&mut self, place: Place) -> Option<Turn> {
         if let Some((_, weight)) = self.deferred.remove(&place) {
             let n_tries = 0;
@@ -429,14 +430,14 @@ impl Host {
         Some(self.lost.remove(at))
     }
 
-    /// Puts a URL aside that a rule defers, while the journal is read again; whether it waited.
+    /// Defers a URL during the replay of the journal; returns whether it was queued.
     pub(crate) fn defer(&mut self, place: Place, tag: Tag) -> bool {
         let turn = self.remove(place);
         let weight = turn.map(|turn| turn.weight);
         weight.is_some_and(|weight| self.deferred.insert(place, (tag, weight)).is_none())
     }
 
-    /// Queues again what rules had deferred, behind all that waits; returns the places.
+    /// Queues deferred URLs again, after all others; returns their positions.
     pub(crate) fn recall(&mut self) -> Vec<Place> {
         let deferred = std::mem::take(&mut self.deferred);
         let places = deferred.keys().copied().collect();
@@ -449,7 +450,8 @@ impl Host {
         places
     }
 
-    /// Takes those of these places off the queues that are there. They must ascend.
+    /// Removes the queued URLs at these positions, which must ascend. Returns those that were
+    /// there.
     pub(crate) fn remove_all(&mut self, places: &[Place]) -> Vec<Place> {
         let mut removed = Vec::new();
         let mut stays = |place: Place| {
@@ -506,7 +508,7 @@ mod tests {
         Entry::new(Tag::of(place), place, weight, 0)
     }
 
-    /// A page that fails again and again does not hold up the others.
+    /// A page that fails again and again does not delay the others.
     #[test]
     fn retries_come_last() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();

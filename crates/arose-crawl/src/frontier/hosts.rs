@@ -1,14 +1,15 @@
 //! All hosts, of which a bounded number is in memory.
 //!
-//! A host is met by its number, as in an array, and comes from the [`Shelf`] if it is not in
-//! memory. Beyond a limit, hosts that have been in memory longest go to the shelf, whether URLs
-//! wait at them or not, unless something is under way there. In memory they leave about 30 bytes
-//! and their slot in a table: their site, and an [`Outline`].
+//! A host is accessed by its number, as in an array, and is read from the [`Shelf`] if it is not in
+//! memory. Beyond a limit, the hosts that have been in memory longest go to the shelf, with or
+//! without queued URLs, unless a request is open there. In memory they leave about 30 bytes and
+//! their slot in a table: their site, and an [`Outline`].
 //!
-//! While a crawl runs, the file is left to a thread ([`Keeper`]). The loop asks for a host
-//! ([`Hosts::bring`]), takes down what is to be done with it ([`Arriving`]), and goes on with
-//! others. A host that is used without that is read at once: a few microseconds from the system's
-//! cache. A read that fails is kept for [`Hosts::check`]; nothing is done after it.
+//! While a crawl runs, a thread reads and writes the file ([`Keeper`]). The loop requests a host
+//! ([`Hosts::bring`]), records what is to be done with it ([`Arriving`]), and continues with
+//! others. A host that is used without that is read synchronously, which takes a few microseconds
+//! from the page cache. A failed read is kept for [`Hosts::check`], and the crawl does nothing
+//! after it.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -27,10 +28,10 @@ use crate::error::{Context, Error};
 use crate::journal::HostId;
 use crate::order::{Gift, Level};
 
-/// Hosts on their way into memory from which on no more should be asked for.
+/// Maximum number of hosts being read; beyond it, no more should be requested.
 const MAX_ARRIVING: usize = 4096;
 
-/// Batches on their way into the file at most.
+/// Maximum number of batches being written.
 const MAX_BATCHES: usize = 64;
 
 /// Hosts by number.
@@ -41,28 +42,28 @@ pub(crate) struct Hosts {
     hashes: Vec<u64>,
     sites: Vec<SiteId>,
     numbers: Numbers,
-    /// Hosts in memory; none where there is no limit.
+    /// Hosts in memory; empty if there is no limit.
     warm: VecDeque<HostId>,
-    /// Those that came into memory lately.
+    /// Hosts read recently.
     loaded: RefCell<Vec<HostId>>,
-    /// Those on their way.
+    /// Hosts being read.
     arriving: RefCell<HashMap<HostId, Arriving>>,
-    /// Of hosts on the shelf: what is lost or put aside there, if there is any.
+    /// Hosts on the shelf with lost URLs or URLs put aside.
     troubled: HashMap<HostId, Trouble>,
-    /// Of hosts on the shelf.
+    /// Outlines of the hosts on the shelf.
     outlines: Vec<u8>,
     rest: Option<Rest>,
     failure: RefCell<Option<io::Error>>,
 }
 
-/// Where hosts rest that are not in memory.
+/// The file of the hosts that are not in memory.
 #[derive(Debug)]
 struct Rest {
     path: PathBuf,
     shelf: Shelf,
     limit: usize,
     keeper: Option<Keeper>,
-    /// Batches that the keeper has.
+    /// Batches that the keeper is writing.
     n_batches: usize,
 }
 
@@ -71,13 +72,13 @@ struct Rest {
 pub(crate) struct Arriving {
     /// URLs to be queued, and whether they go last.
     queued: Vec<(Entry, bool)>,
-    /// What links brought to URLs that may wait there, by the second halves of their fingerprints.
+    /// Gifts of links to URLs that may be queued there, by the second halves of their fingerprints.
     pub(crate) gifts: Vec<(u64, Gift)>,
-    /// What URLs that may wait there have now, likewise.
+    /// New masses of URLs that may be queued there, likewise.
     pub(crate) masses: Vec<(u64, Level)>,
     /// It was taken off the workbench.
     pub(crate) taken: Option<Choice>,
-    /// Its address is wanted.
+    /// Its IP address is needed.
     pub(crate) resolves: bool,
     /// Its lane may have changed.
     pub(crate) moves: bool,
@@ -85,7 +86,7 @@ pub(crate) struct Arriving {
     pub(crate) advances: bool,
 }
 
-/// What is lost or put aside at a host.
+/// The lost URLs and those put aside at a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Trouble {
     is_lost: bool,
@@ -103,14 +104,14 @@ impl Trouble {
     }
 }
 
-/// What is asked of a host that need not be in memory.
+/// Properties of a host that are known without reading it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Outline {
-    /// Whether something waits there, for whatever.
+    /// Whether anything is queued there.
     has_work: bool,
-    /// Whether something is wanted for robots.txt.
+    /// Whether a robots.txt is to be fetched there.
     pub(super) has_jobs: bool,
-    /// Whether all that waits is to go last.
+    /// Whether all its queued URLs go last.
     pub(super) goes_last: bool,
     pub(super) is_parked: bool,
     /// Whether it waits in the spare lane.
@@ -128,7 +129,7 @@ impl Outline {
         }
     }
 
-    /// There are ten million of them, so each is a byte.
+    /// Encodes the outline in one byte, because there are ten million of them.
     fn to_bits(self) -> u8 {
         let flags = [
             self.has_work,
@@ -161,8 +162,8 @@ struct Slot {
 }
 
 impl Hosts {
-    /// Keeps no more than so many hosts in memory, and the others in a file of a folder, which has
-    /// this name for a moment.
+    /// Keeps at most this many hosts in memory, and the others in a file of a directory, which has
+    /// this name only briefly.
     pub(crate) fn limit(&mut self, folder: &Path, name: &str, limit: usize) -> Result<(), Error> {
         let path = folder.join(name);
         self.rest = Some(Rest {
@@ -175,7 +176,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Leaves the file to a thread from now on, which calls `ring` when it has done something.
+    /// Leaves the file to a thread from now on. The thread calls `ring` after each job.
     pub(crate) fn keep_aside(&mut self, ring: impl Fn() + Send + 'static) {
         if let Some(rest) = &mut self.rest {
             rest.keeper = Some(Keeper::start(rest.shelf.file(), ring));
@@ -186,12 +187,12 @@ impl Hosts {
         self.slots.len()
     }
 
-    /// The host with this hash.
+    /// Returns the host with this hash.
     pub(crate) fn find(&self, hash: u64) -> Option<HostId> {
         self.numbers.find(hash, |id| self.hashes[id as usize])
     }
 
-    /// The site of a host, which need not be in memory.
+    /// Returns the site of a host, which need not be in memory.
     pub(crate) fn site(&self, id: HostId) -> SiteId {
         self.sites[id as usize]
     }
@@ -204,8 +205,7 @@ impl Hosts {
         }
     }
 
-    /// Adds a host of which nothing is known yet but its number: it must be [filled](Self::fill)
-    /// before it is used.
+    /// Adds a host without content: it must be [filled](Self::fill) before it is used.
     pub(crate) fn push_empty(&mut self, site: SiteId, hash: u64) -> HostId {
         let id = self.slots.len() as HostId;
         self.slots.push(Slot::default());
@@ -227,12 +227,12 @@ impl Hosts {
         self.slots[id as usize].host.get().is_some()
     }
 
-    /// Puts a host on the shelf that was empty.
+    /// Puts a host that was empty on the shelf.
     pub(crate) fn fill(&mut self, id: HostId, host: &Host) -> Result<(), Error> {
         self.put(id, host)
     }
 
-    /// Takes a host out that is in memory, to be [set](Self::set) again.
+    /// Takes out a host that is in memory; it must be [set](Self::set) again.
     pub(crate) fn lend(&mut self, id: HostId) -> Option<Box<Host>> {
         self.slots[id as usize].host.take()
     }
@@ -242,7 +242,7 @@ impl Hosts {
         let _ = self.slots[id as usize].host.set(host);
     }
 
-    /// Puts hosts on the shelf that are too many in memory; looks at so many at most.
+    /// Puts hosts on the shelf while more than the limit are in memory; examines at most `n_most`.
     pub(crate) fn shelve(&mut self, n_most: usize) -> Result<(), Error> {
         self.check()?;
         let Some(limit) = self.rest.as_ref().map(|rest| rest.limit) else {
@@ -269,7 +269,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Writes a host down, and what is asked of it while it rests.
+    /// Writes a host, and stores its outline.
     fn put(&mut self, id: HostId, host: &Host) -> Result<(), Error> {
         let Some(rest) = &mut self.rest else {
             return Ok(());
@@ -301,7 +301,7 @@ impl Hosts {
         }
     }
 
-    /// Whether all hosts could be read and written that had to be.
+    /// Returns an error if a host could not be read or written.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         match (self.failure.get_mut().take(), &self.rest) {
             (Some(error), Some(rest)) => Err(error).context("using", &rest.path),
@@ -309,8 +309,8 @@ impl Hosts {
         }
     }
 
-    /// Whether a host is in memory or can be read at once. If not it is on its way, and
-    /// [`Self::arriving`] takes down what for.
+    /// Whether a host is in memory or can be read at once. If not, it is being read, and
+    /// [`Self::arriving`] records why.
     pub(crate) fn bring(&mut self, id: HostId) -> bool {
         let slot = &self.slots[id as usize];
         if slot.host.get().is_some() {
@@ -332,27 +332,27 @@ impl Hosts {
         false
     }
 
-    /// What is to be done with a host that is on its way.
+    /// Returns what is to be done with a host that is being read.
     pub(crate) fn arriving(&mut self, id: HostId) -> &mut Arriving {
         self.arriving.get_mut().entry(id).or_default()
     }
 
-    /// Queues a URL at a host that is on its way.
+    /// Queues a URL at a host that is being read.
     pub(super) fn queue(&mut self, id: HostId, entry: Entry, is_last: bool) {
         self.arriving(id).queued.push((entry, is_last));
     }
 
-    /// Hosts on their way.
+    /// Returns the number of hosts being read.
     pub(crate) fn n_arriving(&self) -> usize {
         self.arriving.borrow().len()
     }
 
-    /// Whether so many are on their way that others should wait.
+    /// Whether so many are being read that others should wait.
     pub(crate) fn is_behind(&self) -> bool {
         self.n_arriving() > MAX_ARRIVING
     }
 
-    /// A host that has arrived, and what is to be done with it.
+    /// Returns a host that has been read, and what is to be done with it.
     pub(crate) fn next_arrived(&mut self) -> Option<(HostId, Arriving)> {
         loop {
             let done = self.rest.as_ref()?.keeper.as_ref()?.try_next()?;
@@ -362,7 +362,7 @@ impl Hosts {
         }
     }
 
-    /// As [`Self::next_arrived`], waiting for one if one is on its way.
+    /// As [`Self::next_arrived`], but waits if a host is being read.
     pub(crate) fn wait_arrived(&mut self) -> Result<Option<(HostId, Arriving)>, Error> {
         while self.n_arriving() > 0 {
             let done = self.next_done()?;
@@ -378,8 +378,8 @@ impl Hosts {
         keeper.and_then(Keeper::next).ok_or(Error::Worker)
     }
 
-    /// Waits until some batches are written. A host that arrives meanwhile is taken in, and what
-    /// is to be done with it is left for later.
+    /// Waits until some batches are written. If a host is read meanwhile, what is to be done with
+    /// it is left for later.
     fn wait(&mut self) -> Result<(), Error> {
         while self
             .rest
@@ -395,7 +395,7 @@ impl Hosts {
         self.check()
     }
 
-    /// Has a host arrive once more, whose bytes do not matter.
+    /// Reads a host again, to have it arrive again; its bytes do not matter.
     fn ask_again(&self, id: HostId) {
         let rest = self.rest.as_ref();
         let keeper = rest.and_then(|rest| rest.keeper.as_ref());
@@ -435,7 +435,7 @@ impl Hosts {
         }
     }
 
-    /// URLs that are lost for now, and those put aside.
+    /// Returns the numbers of URLs that are lost for now and of those put aside.
     pub(crate) fn n_lost_and_aside(&self) -> (u64, u64) {
         let all = (0..self.slots.len()).map(|at| self.trouble(at));
         all.fold((0, 0), |(n_lost, n_aside), trouble| {
@@ -449,7 +449,7 @@ impl Hosts {
         trouble.is_lost || trouble.n_lost > 0
     }
 
-    /// Whether something may wait at a host.
+    /// Whether something may be queued at a host.
     pub(crate) fn may_have_work(&self, id: HostId) -> bool {
         let arriving = self.arriving.borrow();
         let is_awaited = || {
@@ -460,7 +460,7 @@ impl Hosts {
         self.is_warm(id) || Outline::from_bits(self.outlines[id as usize]).has_work || is_awaited()
     }
 
-    /// The outline of a host, without bringing it into memory.
+    /// Returns the outline of a host, without reading it.
     pub(super) fn outline(&self, id: HostId) -> Outline {
         let host = self.slots[id as usize].host.get();
         let kept = || Outline::from_bits(self.outlines[id as usize]);
@@ -494,7 +494,8 @@ impl Hosts {
         host
     }
 
-    /// A host that was read; if that failed, it is taken down, and some host stands for it.
+    /// Returns a host that was read. If that failed, the failure is recorded, and a placeholder is
+    /// returned.
     fn or_failed(&self, host: io::Result<Box<Host>>) -> Box<Host> {
         host.unwrap_or_else(|failed| {
             self.failure.borrow_mut().get_or_insert(failed);
@@ -503,7 +504,7 @@ impl Hosts {
     }
 }
 
-/// A file to be read and written that is gone when the process is.
+/// Opens a file that is removed with the process.
 pub(crate) fn nameless(path: &Path) -> Result<File, Error> {
     let mut options = File::options();
     let options = options.read(true).write(true).create(true).truncate(true);
@@ -549,8 +550,8 @@ mod tests {
         Entry::new(Tag::of(n), n + 1, weight, 0)
     }
 
-    /// Hosts that a thread reads are what they would be in memory as well, whether they are waited
-    /// for or needed at once meanwhile, and what is to be done with them is not forgotten.
+    /// Hosts that a thread reads are as they would be in memory, whether they are waited for or
+    /// needed at once. What is to be done with them is not lost.
     #[test]
     fn issue_22_hosts_arrive_as_they_were() {
         let folder = tempfile::tempdir().unwrap();
@@ -604,7 +605,7 @@ mod tests {
         hosts.check().unwrap();
     }
 
-    /// Hosts that rest in the file are what they would be in memory, whatever is done to them.
+    /// Hosts in the file are as they would be in memory, whatever is done to them.
     #[test]
     fn issue_22_hosts_on_the_shelf_are_as_in_memory() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! The keeper: a thread that reads and writes the shelf, so that the loop never waits for its file.
+//! A thread that reads and writes the shelf, so that the crawl loop never waits for its file.
 //!
-//! The loop sends batches to be written and hosts to be read, in the order in which they happen,
-//! and goes on; a bell rings when something was done. Filled and emptied by [`super::Hosts`], which
-//! stops asking while too much is under way.
+//! The loop sends batches to be written and hosts to be read, in order, and continues. A callback
+//! reports each finished job. [`super::Hosts`] sends the jobs and collects the results, and sends
+//! no more while too many are open.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,14 @@ use super::host::Host;
 use super::shelf::{self, Piece, Spot};
 use crate::journal::HostId;
 
-/// What is to be done.
+/// A job.
 #[derive(Debug)]
 enum Job {
     Write(Vec<Piece>),
     Read(HostId, Spot),
 }
 
-/// What was done.
+/// A finished job.
 #[derive(Debug)]
 pub(super) enum Done {
     Written(io::Result<Vec<Piece>>),
@@ -43,7 +43,7 @@ impl Keeper {
         let (sender, done) = channel();
         let thread = std::thread::spawn(move || {
             for job in todo {
-                // Where nobody listens any more, nobody has to know.
+                // If the loop has ended, the result is not needed.
                 if sender.send(carry_out(&file, job)).is_err() {
                     break;
                 }
@@ -67,17 +67,17 @@ impl Keeper {
 
     fn send(&self, job: Job) {
         if let Some(jobs) = &self.jobs {
-            // A thread that has ended is noticed by whoever waits for it.
+            // If the thread has ended, the next wait for it notices.
             let _ = jobs.send(job);
         }
     }
 
-    /// Something that was done; none if there is nothing yet.
+    /// Returns a finished job; `None` if there is none yet.
     pub(super) fn try_next(&self) -> Option<Done> {
         self.done.try_recv().ok()
     }
 
-    /// Waits for something to be done; none if the thread has ended.
+    /// Waits for a job to finish; `None` if the thread has ended.
     pub(super) fn next(&self) -> Option<Done> {
         self.done.recv().ok()
     }
@@ -102,7 +102,7 @@ fn carry_out(file: &File, job: Job) -> Done {
     }
 }
 
-/// A host from its bytes.
+/// Parses a host.
 pub(super) fn host_of(bytes: &[u8]) -> io::Result<Box<Host>> {
     let host = Host::from_bytes(bytes).map(Box::new);
     host.ok_or_else(|| io::ErrorKind::InvalidData.into())

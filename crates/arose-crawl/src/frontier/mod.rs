@@ -51,7 +51,7 @@ pub(crate) use host::{Host, RECALLED, RobotsJob, Rules, Stage, Turn};
 use hosts::Outline;
 pub(crate) use hosts::{Arriving, Hosts, nameless};
 pub(crate) use quality::{Conduct, Templates};
-pub(crate) use queue::{Entry, MAX_PLACE, Tag};
+pub(crate) use queue::{Entry, MAX_PLACE, Queue, Tag};
 pub(crate) use ranking::{Arrival, Scale};
 pub(crate) use site::{Site, SiteId};
 pub(crate) use standing::Waiting;

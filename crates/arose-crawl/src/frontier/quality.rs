@@ -1,16 +1,17 @@
-//! Sites of bad pages, and hosts by the thousand that one address shows with one template.
+//! Detects sites of bad pages, and large numbers of hosts with one template at one IP address.
 //!
-//! *Question.* A spammer makes up pages and hosts for ever. When is enough known of a site?
+//! *Question.* A spammer can generate pages and hosts without end. When is enough known about a
+//! site?
 //!
-//! *Idea.* A page is *bad* if its own text weighs less than a half; copies are left to stale
-//! directories, since a mirror may be what somebody wants. A site with at least [`FEWEST`] pages,
-//! more than four fifths of them bad, gets one request per day, as a stale directory does; good
+//! *Idea.* A page is *bad* if its own text weighs less than a half. Copies are left to the check
+//! for stale path prefixes, because a mirror may be wanted. A site with at least [`FEWEST`] pages,
+//! more than four fifths of them bad, gets one request per day, like a stale path prefix; good
 //! pages clear it. Home pages with the same tags in the same order at one IP address belong to one
-//! *template*; once [`MOST_HOSTS`] have it, their sites count as bad, and so does every further
+//! *template*. Once [`MOST_HOSTS`] have it, their sites count as bad, and so does every further
 //! one.
 //!
-//! *Cost.* About 40 bytes per site with pages and 4 per home page, at most [`MOST_HOMES`]. Like
-//! stale directories this is not part of the journal: a crawl that is resumed learns it again.
+//! *Cost.* About 40 bytes per site with pages and 4 per home page, for at most [`MOST_HOMES`]. Like
+//! stale path prefixes, this is not part of the journal: a resumed crawl learns it again.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -18,36 +19,36 @@ use std::time::Duration;
 use super::SiteId;
 use super::folders::PROBE;
 
-/// Pages of which a site is judged.
+/// Minimum number of pages before a site is judged.
 pub(crate) const FEWEST: u32 = 20;
-/// Hosts of one template at one address that are too many.
+/// Number of hosts of one template at one IP address that is too high.
 pub(crate) const MOST_HOSTS: usize = 1_000;
-/// Home pages that are watched.
+/// Maximum number of home pages that are watched.
 const MOST_HOMES: usize = 1 << 22;
 
-/// What the pages of a site were like.
+/// The quality of the pages of a site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Conduct {
     n_pages: u32,
     n_bad: u32,
-    /// When it was asked last since it is bad, in seconds, plus one; 0 for never.
+    /// Time of the last request since the site is bad, in seconds, plus one; 0 for never.
     probed: u32,
     is_template: bool,
 }
 
 impl Conduct {
-    /// Takes down a page.
+    /// Records a page.
     pub(crate) fn record(&mut self, is_bad: bool) {
         self.n_pages = self.n_pages.saturating_add(1);
         self.n_bad = self.n_bad.saturating_add(is_bad.into());
     }
 
-    /// Pages that were read, and those of them that are bad.
+    /// Returns the numbers of read pages and of bad pages.
     pub(crate) fn n_pages(&self) -> (u32, u32) {
         (self.n_pages, self.n_bad)
     }
 
-    /// Counts as bad from now on, whatever its pages are like.
+    /// Counts the site as bad from now on, whatever its pages.
     pub(crate) fn join_template(&mut self) {
         self.is_template = true;
     }
@@ -58,7 +59,7 @@ impl Conduct {
         self.is_template || self.n_pages >= FEWEST && is_poor
     }
 
-    /// Whether a page may be asked for; counts as the probe of a bad site.
+    /// Whether a page may be requested; counts as the daily request of a bad site.
     pub(crate) fn admits(&mut self, now: Duration) -> bool {
         if !self.is_bad() {
             return true;
@@ -74,17 +75,17 @@ impl Conduct {
     }
 }
 
-/// Home pages by address and template.
+/// Home pages by IP address and template.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     sites: HashMap<u64, Vec<SiteId>>,
     n_homes: usize,
-    /// Those with too many hosts.
+    /// Templates with too many hosts.
     closed: HashSet<u64>,
 }
 
 impl Templates {
-    /// Takes down the home page of a site; the sites that are bad by it.
+    /// Records the home page of a site; returns the sites that it shows to be bad.
     pub(crate) fn record(&mut self, template: u64, site: SiteId) -> Vec<SiteId> {
         if self.closed.contains(&template) {
             return vec![site];

@@ -56,7 +56,7 @@ impl Order {
 /// A level that falls as a number grows. Numbers that are far from both ends of their range, and
 /// near each other, are taken for equal.
 fn in_turn(number: u32) -> Level {
-    const EXACT: u32 = 7_000;
+    const EXACT: u32 = 1_700;
     // A queue tells so many apart.
     const LAST: u32 = N_MASSES as u32 - 2;
     const BETWEEN: u64 = (LAST - 2 * EXACT) as u64;
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_order() {
-        let numbers = [0, 1, 2, 6999, 7000, 1 << 20, 1 << 31, u32::MAX - 7000];
-        let more = [u32::MAX - 6999, u32::MAX - 2, u32::MAX - 1, u32::MAX];
+        let numbers = [0, 1, 2, 1699, 1700, 1 << 20, 1 << 31, u32::MAX - 1700];
+        let more = [u32::MAX - 1699, u32::MAX - 2, u32::MAX - 1, u32::MAX];
         let levels: Vec<Level> = numbers.into_iter().chain(more).map(in_turn).collect();
         assert!(levels.is_sorted_by(|a, b| a >= b), "{levels:?}");
         assert!(in_turn(0) > in_turn(1) && in_turn(u32::MAX - 1) > in_turn(u32::MAX));

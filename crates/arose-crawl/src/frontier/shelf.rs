@@ -1,15 +1,15 @@
-//! The shelf: pieces of bytes by number, in a file that nobody needs after the process.
+//! The shelf: byte strings by position, in a temporary file.
 //!
-//! *Question.* A crawl meets ten million hosts, and at any time cares for some thousands. Where are
-//! the others? *Idea.* In a file with places of 64 bytes, 128, 256 and so on; a piece lies in the
-//! smallest that holds it. A piece that is replaced gives its place back, and the next of its size
-//! takes it. Nothing is synced: the journal has all that a restart needs. The file has no name, so
-//! the system removes it with the process.
+//! *Question.* A crawl meets ten million hosts and needs some thousands of them at any time. Where
+//! are the others? *Idea.* In a file with spots of 64 bytes, 128, 256 and so on; a byte string is
+//! in the smallest spot that fits. When it is replaced, its spot becomes free, and the next byte
+//! string of its size takes it. Nothing is synced, because the journal has everything that a
+//! restart needs. The file has no name, so the system removes it with the process.
 //!
-//! Pieces are written in batches, those that lie side by side in one go, by whoever has the time
-//! ([`write`]). Until a batch is written its pieces are in memory, and are read from there.
+//! Byte strings are written in batches by any thread ([`write`]), adjacent ones together. Until a
+//! batch is written, its byte strings are in memory and are read from there.
 //!
-//! *Cost.* No more than twice the bytes of the pieces on disk, eight bytes a piece in memory.
+//! *Cost.* At most twice the bytes of the strings on disk, and eight bytes per string in memory.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,14 +18,14 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Pieces that are written in one go.
+/// Number of byte strings in a batch.
 pub(super) const BATCH: usize = 1024;
 
-/// Bytes of the smallest places.
+/// Size of the smallest spots in bytes.
 const LEAST: u64 = 64;
 
-/// Where a piece is: one more than its position in units of [`LEAST`], and the logarithm of the
-/// size of its place in such units, in the low bits.
+/// The position of a byte string: one more than its offset in units of [`LEAST`]; the low bits have
+/// the logarithm of the size of its spot in such units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Spot(NonZeroU64);
 
@@ -45,10 +45,10 @@ impl Spot {
     }
 }
 
-/// A piece and where it goes.
+/// A byte string and its spot.
 pub(super) type Piece = (Spot, Arc<[u8]>);
 
-/// The file and its free places.
+/// The file and its free spots.
 #[derive(Debug)]
 pub(super) struct Shelf {
     file: Arc<File>,
@@ -56,13 +56,13 @@ pub(super) struct Shelf {
     end: u64,
     /// By size.
     free: Vec<Vec<Spot>>,
-    /// The next pieces to be written, and all that are not in the file.
+    /// The next byte strings to be written, and all that are not in the file.
     batch: Vec<Piece>,
     unwritten: HashMap<Spot, Arc<[u8]>>,
 }
 
 impl Shelf {
-    /// An empty shelf in an empty file.
+    /// Creates an empty shelf in an empty file.
     pub(super) fn new(file: File) -> Self {
         Self {
             file: Arc::new(file),
@@ -73,12 +73,12 @@ impl Shelf {
         }
     }
 
-    /// The file, to be read and written elsewhere.
+    /// Returns the file, to be read and written elsewhere.
     pub(super) fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }
 
-    /// Puts a piece where there is room; `old` is a place that is given back.
+    /// Stores a byte string; `old` is a spot that becomes free.
     pub(super) fn put(&mut self, bytes: &[u8], old: Option<Spot>) -> Spot {
         let n_bytes = bytes.len() as u64 + 4;
         let size = n_bytes.div_ceil(LEAST).next_power_of_two().ilog2() as usize;
@@ -97,14 +97,14 @@ impl Shelf {
         spot
     }
 
-    /// The pieces to be written next, if there are as many as are written in one go. They must be
-    /// written in the order in which they are taken.
+    /// Returns the next batch to be written, if it is full. Batches must be written in the order in
+    /// which they are taken.
     pub(super) fn take_batch(&mut self) -> Option<Vec<Piece>> {
         let is_full = self.batch.len() >= BATCH;
         is_full.then(|| std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH)))
     }
 
-    /// Takes down that a batch is in the file.
+    /// Records that a batch is in the file.
     pub(super) fn note_written(&mut self, batch: Vec<Piece>) {
         for (spot, bytes) in batch {
             let is_last = |last: &Arc<[u8]>| Arc::ptr_eq(last, &bytes);
@@ -114,12 +114,12 @@ impl Shelf {
         }
     }
 
-    /// A piece that is not in the file yet.
+    /// Returns a byte string that is not in the file yet.
     pub(super) fn unwritten(&self, spot: Spot) -> Option<&[u8]> {
         self.unwritten.get(&spot).map(|bytes| &**bytes)
     }
 
-    /// Reads a piece; it stays where it is.
+    /// Reads a byte string, which stays on the shelf.
     pub(super) fn get(&self, spot: Spot) -> io::Result<Vec<u8>> {
         match self.unwritten(spot) {
             Some(bytes) => Ok(bytes.to_vec()),
@@ -144,10 +144,10 @@ impl Shelf {
     }
 }
 
-/// Reads a piece that is in the file.
+/// Reads a byte string that is in the file.
 pub(super) fn read(file: &File, spot: Spot) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; spot.n_bytes().min(512) as usize];
-    // The last place of the file may not be full.
+    // The last spot of the file may not be full.
     read_at_most(file, &mut bytes, spot.offset())?;
     let length = bytes.first_chunk().copied().map_or(0, u32::from_le_bytes) as usize;
     if length + 4 > spot.n_bytes() as usize {
@@ -163,7 +163,7 @@ pub(super) fn read(file: &File, spot: Spot) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a batch. Of pieces for the same place, the last one counts.
+/// Writes a batch. If several byte strings have the same spot, the last one counts.
 pub(super) fn write(file: &File, batch: &[Piece]) -> io::Result<()> {
     let mut pieces: Vec<&Piece> = batch.iter().collect();
     pieces.sort_by_key(|(spot, _)| spot.offset());
@@ -205,11 +205,11 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// Pieces of all sizes come back, however often they are replaced and whenever they are
-    /// written, and the file stays small.
+    /// Byte strings of all sizes can be read back, however often they are replaced and whenever
+    /// they are written, and the file stays small.
     #[test]
     fn pieces_come_back() {
-        // So many that some are left alone between two batches.
+        // So many that some are not replaced between two batches.
         const N_PIECES: usize = 4000;
         let mut random = SplitMix::new(1);
         let mut shelf = Shelf::new(tempfile::tempfile().unwrap());
@@ -227,7 +227,7 @@ mod tests {
                 n_read += u32::from(shelf.unwritten(*spot).is_none());
                 assert_eq!(&shelf.get(*spot).unwrap(), bytes);
             }
-            // What was taken is written a while later.
+            // Batches are written some time after they are taken.
             if round % 512 == 0
                 && let Some(batch) = std::mem::replace(&mut under_way, shelf.take_batch())
             {

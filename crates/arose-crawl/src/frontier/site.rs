@@ -1,4 +1,4 @@
-//! Sites: what one owner has registered, and how much it is trusted.
+//! Sites (registrable domains by default) and their trust.
 
 use arose::digest::digest64;
 
@@ -8,19 +8,19 @@ use crate::order;
 /// A site's number.
 pub(crate) type SiteId = u32;
 
-/// What one owner has registered.
+/// A registrable domain by default.
 #[derive(Debug)]
 pub(crate) struct Site {
-    /// Of its name.
+    /// The digest of its name.
     pub(crate) hash: u64,
-    /// Pages asked for.
+    /// Number of pages requested.
     pub(crate) n_pages: u64,
-    /// The first of its hosts, and how many there are.
+    /// The first of its hosts, and their number.
     pub(crate) host: HostId,
     pub(crate) n_hosts: u32,
-    /// Trust that its seeds have or that came by links from other sites, less what went to others.
+    /// Trust from seeds and from links of other sites, minus the trust passed on to others.
     pub(crate) trust: f32,
-    /// Whether that has changed since it was written down.
+    /// Whether the trust has changed since it was last written.
     pub(super) is_changed: bool,
 }
 
@@ -36,14 +36,14 @@ impl Site {
         }
     }
 
-    /// The part of its priority that its next page has, where a unit of trust is worth so many
-    /// pages.
+    /// Returns the share of its priority that its next page has, if a unit of trust is worth this
+    /// many pages.
     pub(crate) fn share(&self, pages: f64) -> f64 {
         order::share(self.trust, self.n_pages, pages)
     }
 }
 
-/// What stands for the name of a site.
+/// Returns the digest of the name of a site.
 pub(crate) fn hash(name: &str) -> u64 {
     digest64(name.as_bytes())
 }

@@ -25,6 +25,9 @@ pub struct Standing {
     pub is_last: bool,
     /// Its site.
     pub site: SiteStanding,
+    /// What the pages of its site were like in the last run, if that is one of those with the most
+    /// pages of low quality. They pass less mass on.
+    pub quality: Option<SiteQuality>,
     /// By this it is compared with the URLs of other sites.
     pub priority: f64,
 }
@@ -127,6 +130,7 @@ impl Frontier {
             trust: waiting.turn.weight.trust.amount().into(),
             is_last: waiting.is_last,
             priority: mass * site.share,
+            quality: None,
             site,
         }
     }

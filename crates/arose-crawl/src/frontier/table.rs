@@ -1,18 +1,18 @@
-//! A small table of hashes, for what there is ten million of.
+//! A compact hash table for ten million entries.
 //!
-//! A general map takes some 30 bytes for a hash and a number. Here the numbers index an array that
-//! holds the hashes anyway, so a slot takes four bytes ([`Numbers`]). Slots are searched from where
-//! the hash points to, mixed with a seed that no site knows; at most three quarters of them are
-//! taken.
+//! A general map takes about 30 bytes for a hash and a number. Here the numbers index an array that
+//! has the hashes anyway, so a slot takes four bytes ([`Numbers`]). Slots are probed from the
+//! position of the hash, mixed with a seed that sites do not know. At most three quarters of the
+//! slots are used.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use arose::mix::mix;
 
-/// Numbers by hashes that somebody else holds.
+/// Numbers by hashes that are stored elsewhere.
 #[derive(Debug)]
 pub(crate) struct Numbers {
-    /// One more than the number; zero where there is none.
+    /// The number plus one; zero if the slot is empty.
     slots: Vec<u32>,
     n: usize,
     seed: u64,
@@ -29,7 +29,7 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// The number with a hash, where `hash_of` tells the hashes of all.
+    /// Returns the number with a hash; `hash_of` returns the hash of each number.
     pub(crate) fn find(&self, hash: u64, hash_of: impl Fn(u32) -> u64) -> Option<u32> {
         let mut at = self.start(hash);
         loop {
@@ -41,7 +41,7 @@ impl Numbers {
         }
     }
 
-    /// Adds a number, whose hash is not there yet.
+    /// Adds a number, whose hash must be new.
     pub(crate) fn insert(&mut self, number: u32, hash_of: impl Fn(u32) -> u64) {
         if 4 * (self.n + 1) > 3 * self.slots.len() {
             let old = std::mem::take(&mut self.slots);
@@ -72,7 +72,7 @@ impl Numbers {
 pub(crate) struct Flags(Vec<u64>);
 
 impl Flags {
-    /// Sets or clears a bit; returns what it was.
+    /// Sets or clears a bit; returns its old value.
     pub(crate) fn replace(&mut self, at: u32, flag: bool) -> bool {
         let (word, bit) = (at as usize / 64, at % 64);
         if self.0.len() <= word {

@@ -72,7 +72,7 @@ fn urls_leave_by_priority_then_in_order() {
     assert_eq!(order, [30, 20, 40, 10]);
 }
 
-/// A host with an address and one URL that waits.
+/// A host with an IP address and one queued URL.
 fn add_ready(frontier: &mut Frontier, text: &str, n: u8) -> HostId {
     let host = add(frontier, text).unwrap();
     frontier.hosts[host as usize].address = Some(IpAddr::from([1, 1, 1, n]));
@@ -94,8 +94,8 @@ fn site(frontier: &mut Frontier, host: HostId) -> &mut Site {
 
 const NOW: Duration = Duration::ZERO;
 
-/// A host lets others go first when its site has had its share, is taken when there are none,
-/// and comes first again when another site trusts it. With all the pages it may have it is
+/// A host lets others go first when its site has had its share, and is taken when there are no
+/// others. It comes first again when another site trusts it. With its maximum number of pages it is
 /// parked.
 #[test]
 fn shares_order_and_never_drop() {
@@ -134,7 +134,7 @@ fn shares_order_and_never_drop() {
     assert!(frontier.take_changes().is_empty());
 }
 
-/// A host goes first when a link raises what waits there.
+/// A host goes first when a link raises the priority of its queued URLs.
 #[test]
 fn links_raise_hosts() {
     let mut frontier = frontier();
@@ -161,7 +161,7 @@ fn links_raise_hosts() {
     );
 }
 
-/// A seed that waits already gets what seeds have, once.
+/// A seed that is already queued gets the weight of seeds, once.
 #[test]
 fn a_known_url_may_become_a_seed() {
     let mut frontier = frontier();
@@ -174,7 +174,7 @@ fn a_known_url_may_become_a_seed() {
     assert!((trust - 1.0).abs() < 1e-3, "{trust}");
 }
 
-/// Where all sites are far beyond their shares, trust becomes worth more until they are not.
+/// If all sites are far beyond their shares, trust becomes worth more until they are not.
 #[test]
 fn shares_double_when_all_are_used_up() {
     let mut frontier = frontier();
@@ -190,14 +190,14 @@ fn shares_double_when_all_are_used_up() {
         frontier.release(host, NOW, address, NOW);
         assert!(frontier.bench.n_entries == 20, "{n}");
     }
-    // 1e-5 of trust for 10 pages is 1e-4, over 10 pages 1e-5: ten doublings from .01.
+    // 1e-5 of trust for 10 pages is 1e-4, over 10 pages 1e-5: ten doublings from 0.01.
     assert_eq!(frontier.scale.n_doublings, 10);
     let events = frontier.take_changes();
     assert_eq!(events.last(), Some(&Event::Doublings { n: 10 }));
 }
 
-/// Across sites one link brings a small part of all trust; inside a site, and where a page stands
-/// for another, all goes on.
+/// Across sites, one link brings a small part of all trust. Within a site, and if a page stands for
+/// another, all trust is passed on.
 #[test]
 fn issue_26_one_link_brings_little() {
     let mut frontier = frontier();
@@ -218,7 +218,7 @@ fn issue_26_one_link_brings_little() {
     assert_eq!(frontier.carried(from, other, whole), whole);
 }
 
-/// The pages that trust is worth grow with the crawl.
+/// The number of pages that trust is worth grows with the crawl.
 #[test]
 fn issue_26_trust_is_worth_more_in_a_larger_crawl() {
     let mut frontier = frontier();
@@ -232,11 +232,11 @@ fn issue_26_trust_is_worth_more_in_a_larger_crawl() {
         let host = taken(&mut frontier, NOW).unwrap();
         frontier.release(host, NOW, address, NOW);
     }
-    // 64 times 30 pages for 2 units of trust are 960, from 10 on: six doublings to 640.
+    // 64 times 30 pages for 2 units of trust are 960, starting at 10: six doublings to 640.
     assert_eq!(frontier.scale.n_doublings, 6);
 }
 
-/// What was found on duplicates goes behind everything else, at its host and between hosts.
+/// URLs found on duplicates go after everything else, at their host and between hosts.
 #[test]
 fn links_of_duplicates_go_last() {
     let mut frontier = frontier();
@@ -253,7 +253,7 @@ fn links_of_duplicates_go_last() {
     assert_eq!(frontier.hosts[other as usize].drain(), [2, 9, 8]);
 }
 
-/// Lost URLs are asked for alone, or with all others.
+/// Lost URLs are fetched alone, or with all others.
 #[test]
 fn lost_urls_are_kept() {
     let mut frontier = frontier();

@@ -1,35 +1,35 @@
-//! Trust of sites, and how many pages it is worth.
+//! Trust of sites, and the number of pages that it is worth.
 //!
-//! *Question.* A site that many others link to should have as many pages as a large one has, while
-//! a farm of a thousand domains that five pages link to should not. Both grow without end.
+//! *Question.* A site that many others link to should get as many pages as a large site has. A farm
+//! of a thousand domains that five pages link to should not. Both grow without end.
 //!
-//! *Idea.* Three rules. Trust is conserved: what a site passes on to others it no longer has, so
-//! domains that link to each other have together what came in. One link brings a site at most
-//! [`LINK`] of all trust, so that many referrers count and one that has nothing else to link to
-//! does not count for many (after Andersen et al. 2008, who bound the part of a rank that one
-//! supporter may have). And trust is worth pages in proportion to the crawl: a site has [`TIMES`]
-//! as many at full priority as its part of all trust. So one link is worth a part of the crawl, 1
-//! in 78, however many seeds there are and however long it goes on.
-//! `bench/records/2026-11-17-order.md` has what comes of that.
+//! *Idea.* Three rules. First, trust is conserved: a site loses the trust that it passes on, so
+//! domains that link to each other share the trust that came in. Second, one link brings a site at
+//! most [`LINK`] of all trust. So many referrers count, and one referrer with no other links does
+//! not count for many. (Andersen et al. 2008 likewise bound the part of a rank that one supporter
+//! may have.) Third, trust is worth pages in proportion to the crawl: a site's part of the pages at
+//! full priority is [`TIMES`] times its part of all trust. So one link is worth a part of the
+//! crawl, 1 in 78, regardless of the number of seeds and the length of the crawl.
+//! `bench/records/2026-11-17-order.md` has the results.
 //!
-//! *Error.* What trust is worth doubles when it has to, so it is up to a half too little.
+//! *Error.* The worth of trust doubles when necessary, so it is up to a half too low.
 
 use super::{Frontier, SiteId, Stage};
 use crate::frontier::workbench::Rank;
 use crate::journal::{Event, HostId};
 use crate::order::Gift;
 
-/// Hosts taken, at least, before it is asked whether trust is to be worth more.
+/// Minimum number of hosts taken between two checks of the worth of trust.
 pub(super) const ROUND: usize = 1000;
 
-/// The part of all trust that one link brings to another site at most.
+/// Maximum part of all trust that one link brings to another site.
 const LINK: f64 = 1.0 / 5000.0;
 
-/// By how much the part of a site in the pages at full priority may exceed its part in all trust.
+/// Maximum ratio of a site's part of the pages at full priority to its part of all trust.
 const TIMES: f64 = 64.0;
 
 impl Frontier {
-    /// Takes down how much a site is trusted, while the journal is read again.
+    /// Sets the trust of a site, during the replay of the journal.
     pub(crate) fn set_trust(&mut self, site: SiteId, trust: f32) {
         let of = &mut self.sites[site as usize];
         let before = std::mem::replace(&mut of.trust, trust.max(0.0));
@@ -37,8 +37,8 @@ impl Frontier {
         self.note_trusted(site);
     }
 
-    /// What a link from a host brings to another one: not all, where a single link would count for
-    /// many.
+    /// Returns the gift of a link from one host to another, which is limited if a single link would
+    /// count for many.
     pub(crate) fn carried(&self, from: HostId, to: HostId, gift: Gift) -> Gift {
         let is_own = self.hosts.site(from) == self.hosts.site(to);
         match is_own || !gift.is_link {
@@ -50,7 +50,7 @@ impl Frontier {
         }
     }
 
-    /// Takes down that trust came to a host from a site, which has less of it now, or from outside.
+    /// Records that a host received trust from a site, which loses it, or from outside.
     pub(crate) fn entrust(&mut self, from: Option<SiteId>, id: HostId, trust: f32) {
         let number = self.hosts.site(id);
         if from == Some(number) || trust.is_nan() || trust <= 0.0 {
@@ -61,7 +61,7 @@ impl Frontier {
             self.change_trust(from, -trust);
         }
         let site = &self.sites[number as usize];
-        // Where a site has its share in full, more trust changes nothing.
+        // If a site has its full share, more trust changes nothing.
         let is_limited = site.share(self.scale.pages()) < 1.0;
         if is_limited && self.hosts.is_warm(id) && self.hosts[id as usize].stage == Stage::Bench {
             self.raise_first(id);
@@ -79,7 +79,7 @@ impl Frontier {
         }
     }
 
-    /// What changed of sites since this was asked last, for the journal.
+    /// Returns the sites whose trust changed since the last call, for the journal.
     pub(crate) fn take_changes(&mut self) -> Vec<Event<'static>> {
         let mut events = Vec::with_capacity(self.changed.len());
         for number in std::mem::take(&mut self.changed) {
@@ -95,14 +95,14 @@ impl Frontier {
         events
     }
 
-    /// Counts pages that a site was asked for.
+    /// Counts pages requested from a site.
     pub(crate) fn count_pages(&mut self, site: SiteId, n: u64) {
         self.sites[site as usize].n_pages += n;
         self.n_pages += n;
     }
 
-    /// Has trust be worth twice as many pages when the crawl has grown, or hardly any priority is
-    /// left.
+    /// Makes trust worth twice as many pages when the crawl has grown, or when hardly any priority
+    /// is left.
     pub(super) fn note_taken(&mut self, rank: Rank) {
         self.n_turns += 1;
         if rank < Rank::MAX {

@@ -1,25 +1,25 @@
-//! The workbench: which host may be asked next, and when?
+//! The workbench: selects the next host that may receive a request.
 //!
-//! *Question.* Thousands of hosts wait, each until its own time, many at one address which has a
-//! time of its own, and neither may be asked twice at once. Who is next?
+//! *Question.* Thousands of hosts wait, each until its own time. Many share an IP address, which
+//! has a time of its own, and neither may receive two requests at once. Which host is next?
 //!
-//! *Idea.* A queue per address of the hosts there, by the time from which they may be asked; above
-//! it a heap of addresses by the time at which their first host and they themselves are ready
-//! (Boldi et al. 2018, the workbench of BUbiNG). When that time has come the address goes to a
-//! second heap, with the best of its hosts, where the one with the highest [`Rank`] is next. Among
-//! equals it is the one that has waited longest, so none is served twice before another of its rank
-//! that was ready is served once. Taking a host takes its address off both heaps, so one request at
-//! a time per host and per address needs no further care.
+//! *Idea.* Each IP address has a queue of its hosts, by the time of their next request. Above it, a
+//! heap orders IP addresses by the time at which they and their first host are ready (Boldi et al.
+//! 2018, the workbench of BUbiNG). At that time the IP address goes to a second heap, with the best
+//! of its hosts, where the one with the highest [`Rank`] is next. Among equals, the one that has
+//! waited longest is next, so none is served twice before another ready host of its rank is served
+//! once. Taking a host removes its IP address from both heaps. So one request at a time per host
+//! and per IP address needs no further check.
 //!
-//! Ranks fall while hosts wait, so one that is about to be taken is judged once more; one whose
-//! rank has risen is inserted again, and its old entry does not count any more.
+//! Ranks fall while hosts wait, so a host is ranked again just before it is taken. A host whose
+//! rank has risen is inserted again, and its old entry becomes invalid.
 //!
 //! All of this exists twice, once per [`Lane`]. A host in the spare lane is taken only when no host
-//! of the first lane is ready, so it uses capacity that would be idle and costs the others nothing.
+//! of the first lane is ready. So it uses otherwise idle capacity and costs the others nothing.
 //!
-//! *Cost.* Logarithmic in hosts and addresses; about 70 bytes each. Filled by the frontier when a
-//! host has something to fetch, emptied by it when a request may be made. *Error.* Of the hosts at
-//! one address that are ready, the best of the [`LOOKED_AT`] that have waited longest goes first.
+//! *Cost.* Logarithmic in hosts and IP addresses; about 70 bytes each. The frontier adds a host
+//! when it has something to fetch, and takes it when a request may be made. *Error.* Of the ready
+//! hosts at one IP address, the best of the [`LOOKED_AT`] that have waited longest goes first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -28,13 +28,13 @@ use std::time::Duration;
 
 use crate::journal::HostId;
 
-/// Which hosts go first.
+/// The priority class of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Lane {
-    /// Whenever they are ready.
+    /// Taken whenever it is ready.
     #[default]
     First,
-    /// When no host of the first lane is ready.
+    /// Taken when no host of the first lane is ready.
     Spare,
 }
 
@@ -42,27 +42,27 @@ impl Lane {
     const ALL: [Self; 2] = [Self::First, Self::Spare];
 }
 
-/// The number of an entry in the workbench; a host has one that counts.
+/// The number of an entry in the workbench; a host has one valid entry.
 pub(crate) type EntryId = u64;
 
-/// Orders hosts that are ready; the largest goes first.
+/// Orders ready hosts; the largest goes first.
 pub(crate) type Rank = u32;
 
-/// Hosts of an address among which the best is looked for.
+/// Number of hosts of an IP address among which the best is chosen.
 const LOOKED_AT: usize = 32;
 
-/// What becomes of an entry whose turn it is.
+/// What to do with an entry whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// Its host is taken.
+    /// Take its host.
     Fine,
-    /// Its rank is only this by now.
+    /// Its rank has fallen to this.
     Lower(Rank),
-    /// It does not count any more.
+    /// It is no longer valid.
     Outdated,
 }
 
-/// A host that may be asked, and the entry that stands for it.
+/// A host that may receive a request, and its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) host: HostId,
@@ -71,28 +71,28 @@ pub(crate) struct Choice {
     pub(crate) address: IpAddr,
 }
 
-/// An address with a host that may be asked, by its rank, its time and its entry.
+/// An IP address with a ready host, by the rank, time and entry of that host.
 type Ready = (Rank, Reverse<Duration>, Reverse<EntryId>, usize);
 
-/// Hosts by address and by time. Times are since the start of the crawl.
+/// Hosts by IP address and time. Times are relative to the start of the crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Workbench {
     numbers: HashMap<IpAddr, usize>,
     addresses: Vec<Address>,
-    /// By lane, the addresses whose time has not come, and those with hosts that may be asked;
-    /// outdated items are skipped.
+    /// By lane: IP addresses whose time has not come, and those with ready hosts. Outdated items
+    /// are skipped.
     waiting: [BinaryHeap<Reverse<(Duration, EntryId, usize)>>; 2],
     ready: [BinaryHeap<Ready>; 2],
     n_pushed: EntryId,
-    /// Entries in all, outdated ones included.
+    /// Number of all entries, including outdated ones.
     pub(crate) n_entries: usize,
-    /// Addresses without hosts, with the times from which on they may be forgotten, and numbers of
-    /// those that were.
+    /// IP addresses without hosts, with the times from which they may be forgotten, and the free
+    /// numbers of forgotten ones.
     emptied: VecDeque<(Duration, usize)>,
     free: Vec<usize>,
 }
 
-/// A host in its queue, by time and, among equals, by who came first.
+/// A host in its queue, ordered by time and then by insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     time: Duration,
@@ -104,21 +104,21 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Address {
     address: Option<IpAddr>,
-    /// From when on it may be asked.
+    /// The earliest time of its next request.
     next: Duration,
     first: Queue,
-    /// Most addresses have no host there.
+    /// Most IP addresses have no host there.
     spare: Option<Box<Queue>>,
     is_taken: bool,
 }
 
-/// The hosts of an address in one lane.
+/// The hosts of an IP address in one lane.
 #[derive(Debug, Default)]
 struct Queue {
     hosts: BinaryHeap<Reverse<Waiting>>,
-    /// What stands for it among those whose time has not come.
+    /// Its item among those whose time has not come.
     item: Option<(Duration, EntryId)>,
-    /// The host that stands for it among those that may be asked.
+    /// The host that represents it among the ready ones.
     chosen: Option<Waiting>,
 }
 
@@ -127,7 +127,7 @@ impl Queue {
         self.hosts.is_empty() && self.chosen.is_none()
     }
 
-    /// Puts the host back that was chosen.
+    /// Puts the chosen host back.
     fn put_back(&mut self) {
         self.hosts.extend(self.chosen.take().map(Reverse));
     }
@@ -174,8 +174,8 @@ impl Address {
 }
 
 impl Workbench {
-    /// Puts a host at an address, to be asked from `time` on; the largest `rank` goes first.
-    /// Returns the entry that stands for it.
+    /// Adds a host at an IP address, to be requested from `time` on; the largest `rank` goes first.
+    /// Returns its entry.
     pub(crate) fn insert(
         &mut self,
         host: HostId,
@@ -214,8 +214,8 @@ impl Workbench {
         self.n_pushed
     }
 
-    /// Takes the host that may be asked at `now`, if there is one; its address stays taken until it
-    /// is [released](Self::release).
+    /// Takes the best host that is ready at `now`, if there is one. Its IP address stays taken
+    /// until it is [released](Self::release).
     pub(crate) fn take(
         &mut self,
         now: Duration,
@@ -254,7 +254,7 @@ impl Workbench {
         None
     }
 
-    /// Forgets addresses that may be asked and have no hosts.
+    /// Forgets IP addresses that are free and have no hosts.
     fn forget(&mut self, now: Duration) {
         while let Some(&(time, number)) = self.emptied.front()
             && time <= now
@@ -273,7 +273,7 @@ impl Workbench {
         }
     }
 
-    /// Has the addresses of a lane whose time has come wait by rank.
+    /// Moves the IP addresses of a lane whose time has come to the heap by rank.
     fn promote(&mut self, lane: Lane, now: Duration) {
         loop {
             self.drop_outdated(lane);
@@ -312,7 +312,7 @@ impl Workbench {
         }
     }
 
-    /// When the next host may be asked, if one waits whose address is free.
+    /// Returns when the next host with a free IP address is ready, if there is one.
     pub(crate) fn next_time(&mut self) -> Option<Duration> {
         let times = Lane::ALL.map(|lane| {
             self.drop_outdated(lane);
@@ -323,13 +323,12 @@ impl Workbench {
         times.into_iter().flatten().min()
     }
 
-    /// The hosts that go first among those that may be asked, so many; the best one of each
-    /// address.
+    /// Returns the first ready hosts, up to this number; the best one of each IP address.
     pub(crate) fn best(&self, n: usize) -> Vec<HostId> {
         let heap = self.ready[Lane::First as usize].as_slice();
         let mut best = Vec::new();
         let mut reached = BinaryHeap::from_iter(heap.first().map(|item| (item, 0)));
-        // Outdated items are passed over, though not without end.
+        // The number of outdated items that are skipped is bounded.
         for _ in 0..16 * n {
             let Some((&(_, _, Reverse(entry), number), at)) = reached.pop() else {
                 break;
@@ -347,7 +346,7 @@ impl Workbench {
         best
     }
 
-    /// Gives an address free, to be asked again from `next` on.
+    /// Releases an IP address, which may receive a request again from `next` on.
     pub(crate) fn release(&mut self, address: IpAddr, next: Duration) {
         if let Some(&number) = self.numbers.get(&address) {
             let address = &mut self.addresses[number];
@@ -363,7 +362,7 @@ impl Workbench {
         }
     }
 
-    /// Has an address wait for the time of its first host of a lane, unless one is chosen.
+    /// Makes an IP address wait for the time of its first host of a lane, unless one is chosen.
     fn renew(&mut self, number: usize, lane: Lane) {
         let address = &mut self.addresses[number];
         let (is_taken, next) = (address.is_taken, address.next);
@@ -451,7 +450,8 @@ mod tests {
         assert_eq!(bench.next_time(), Some(seconds(2)));
     }
 
-    /// Of the hosts at one address the best goes first, also if it comes while another is chosen.
+    /// Of the hosts at one IP address, the best goes first, even if it arrives while another is
+    /// chosen.
     #[test]
     fn the_best_host_of_an_address() {
         let mut bench = Workbench::default();
@@ -470,8 +470,8 @@ mod tests {
         assert_eq!((take(&mut bench, seconds(1)), bench.n_entries), (None, 0));
     }
 
-    /// A host whose rank has fallen lets others go first; one that was inserted again with a higher
-    /// one goes before, and once.
+    /// A host whose rank has fallen lets others go first. One that was inserted again with a higher
+    /// rank goes earlier, and only once.
     #[test]
     fn ranks_change() {
         let mut bench = Workbench::default();
@@ -496,8 +496,8 @@ mod tests {
         assert_eq!(bench.n_entries, 0);
     }
 
-    /// A host of the spare lane goes when the first lane has none that is ready, at its own address
-    /// or elsewhere, and an entry that was replaced is skipped.
+    /// A host of the spare lane is taken when the first lane has none that is ready, at its own IP
+    /// address or elsewhere. A replaced entry is skipped.
     #[test]
     fn the_spare_lane_uses_what_is_idle() {
         let mut bench = Workbench::default();
@@ -521,8 +521,8 @@ mod tests {
         assert_eq!(bench.next_time(), Some(seconds(4)));
     }
 
-    /// Fifty hosts at ten addresses, 32 requests at once, random latencies; hosts move between
-    /// addresses. No two requests to a host or an address overlap, and the pauses are kept.
+    /// Fifty hosts at ten IP addresses, 32 requests at once, random latencies; hosts move between
+    /// IP addresses. No two requests to a host or an IP address overlap, and the delays are kept.
     #[test]
     fn simulated_politeness() {
         let mut random = SplitMix::new(7);

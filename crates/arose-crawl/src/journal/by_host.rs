@@ -1,12 +1,12 @@
-//! Events in the order of hosts, for a start that holds few hosts at a time.
+//! Sorts events by host, for a start that has few hosts in memory at a time.
 //!
-//! *Question.* The journal tells of ten million hosts as things happened: a URL was queued at a
-//! host here, and is done there. Who follows it has to hold all of these hosts, or to fetch them
-//! from the disk for each event. *Idea.* Sort the events first, by parts of [`PART`] hosts: events
-//! are gathered by part and written to a file when there are too many. Then one part after the
-//! other is read and its hosts are made, each once.
+//! *Question.* The journal has the events of ten million hosts in order of time: a URL is queued at
+//! a host here, and done there. A replay in this order has to keep all hosts in memory, or read
+//! them from the disk for each event. *Idea.* First sort the events into parts of [`PART`] hosts.
+//! The events of each part are collected and written to a file when there are too many. Then the
+//! parts are read one after the other, and each host is built once.
 //!
-//! *Cost.* [`HELD`] bytes of memory, and as much disk as the journal has, for the time of a start.
+//! *Cost.* [`HELD`] bytes of memory, and as much disk as the journal, during a start.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,17 +15,17 @@ use std::path::PathBuf;
 use super::{Decoder, Event, HostId, Place, push_number};
 use crate::error::{Context, Error};
 
-/// Hosts of a part.
+/// Hosts per part.
 pub(crate) const PART: usize = 1 << 14;
 
-/// Bytes of events in memory.
+/// Maximum number of bytes of events in memory.
 const HELD: usize = 64 << 20;
 
 /// Events by host.
 #[derive(Debug, Default)]
 pub(crate) struct ByHost {
     parts: Vec<Part>,
-    /// Where events go that are too many; none if all are kept in memory.
+    /// The file for events that exceed the memory; `None` if all are kept in memory.
     file: Option<(PathBuf, File)>,
     end: u64,
     n_held: usize,
@@ -33,9 +33,9 @@ pub(crate) struct ByHost {
 
 #[derive(Debug, Default)]
 struct Part {
-    /// Where in the file its first events are, and how many bytes.
+    /// The positions of its first events in the file, with their lengths in bytes.
     pieces: Vec<(u64, usize)>,
-    /// The last ones.
+    /// Its last events.
     held: Vec<u8>,
 }
 
@@ -45,12 +45,13 @@ pub(crate) struct Told<'b> {
     pub(crate) host: HostId,
     pub(crate) event: Event<'b>,
     pub(crate) place: Place,
-    /// Whether the seen set does not know of it.
+    /// Whether the seen set does not have it yet.
     pub(crate) is_fresh: bool,
 }
 
 impl ByHost {
-    /// Keeps events that are too many in a file, which must be empty and was made at this path.
+    /// Writes events that exceed the memory to a file, which must be empty and was created at this
+    /// path.
     pub(crate) fn in_file(path: PathBuf, file: File) -> Self {
         Self {
             file: Some((path, file)),
@@ -58,7 +59,7 @@ impl ByHost {
         }
     }
 
-    /// Adds an event, behind all others of its host.
+    /// Adds an event, after all others of its host.
     pub(crate) fn push(&mut self, told: &Told<'_>) -> Result<(), Error> {
         let part = told.host as usize / PART;
         if self.parts.len() <= part {
@@ -92,12 +93,12 @@ impl ByHost {
         Ok(())
     }
 
-    /// Parts, of which the first may be empty.
+    /// Returns the number of parts; the first ones may be empty.
     pub(crate) fn n_parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// Hands the events of a part on, those of each host in order.
+    /// Calls `take` with the events of a part, those of each host in order.
     pub(crate) fn each(
         &self,
         part: usize,
@@ -131,7 +132,7 @@ fn each_in(
                 event: reader.event()?,
             })
         };
-        // It was written a moment ago by this process.
+        // This process wrote it a moment ago.
         take(next().ok_or(Error::Worker)?)?;
     }
     Ok(())
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// Events come back by part, in order, with some in the file and some in memory.
+    /// Events are returned by part, in order, some from the file and some from memory.
     #[test]
     fn issue_22_events_by_host() {
         let mut random = SplitMix::new(9);

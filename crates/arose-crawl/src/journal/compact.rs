@@ -1,19 +1,19 @@
-//! Rewriting the journal without what is done, while the crawl goes on.
+//! Rewrites the journal without finished URLs while the crawl continues.
 //!
-//! *Question.* The journal grows with every URL that is met and every one that is done. When it is
-//! twice as long as it has to be, most of it can go. Who knows what, without asking the crawl,
-//! which has other things to do?
+//! *Question.* The journal grows with every URL that is met and every URL that is done. When it is
+//! twice as long as necessary, most of it can be dropped. Which events are still needed? The crawl
+//! loop should not have to say.
 //!
-//! *Idea.* The journal itself. A first pass over the part that is on the disk tells which URLs are
-//! not done and what was said last of each host. A second pass copies these events, in order, into
-//! a successor. Every event keeps its place: where events were left out, a [`Event::Skip`] says how
-//! many bytes they had. So nothing that the crawl holds in memory changes. Visits of pages are left
-//! out: the page table has them. What was written meanwhile is appended ([`Journal::catch_up`]),
-//! and the successor takes the name of the journal.
+//! *Idea.* The journal itself has the answer. A first pass over the part that is on the disk finds
+//! the URLs that are not done and the last state of each host. A second pass copies these events,
+//! in order, into a successor. Every event keeps its position: if events were left out, a
+//! [`Event::Skip`] says how many bytes they had. So nothing that the crawl has in memory changes.
+//! Visits of pages are left out, because the page table has them. Events written meanwhile are
+//! appended ([`Journal::catch_up`]), and then the successor takes the name of the journal.
 //!
-//! *Cost.* No more than one URL is rewritten for each that is done, so the time of a crawl grows by
-//! a constant factor. Memory meanwhile: 8 bytes and a bit for each URL in the file, 8 for each
-//! host, and what is known of URLs that failed.
+//! *Cost.* At most one URL is rewritten for each that is done, so the time of a crawl grows by a
+//! constant factor. Memory meanwhile: 8 bytes and one bit for each URL in the file, 8 bytes for
+//! each host, and the records of failed URLs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs::File;
@@ -26,35 +26,35 @@ use crate::error::Error;
 use crate::frontier::RECALLED;
 use crate::order::Weight;
 
-/// Bytes of a frame of the successor: a URL is looked for in a whole one.
+/// Size of a frame of the successor in bytes: finding a URL may read a whole frame.
 const FRAME: usize = 4 << 10;
 
-/// Contents of URLs that are kept, at most.
+/// Maximum number of contents of URLs that are kept.
 pub(crate) const MAX_CONTENTS: usize = 1 << 20;
 
-/// What is to be rewritten.
+/// The journal to be rewritten.
 #[derive(Debug)]
 pub(crate) struct Old {
     pub(super) file: File,
-    /// As much of it, all of which is on the disk.
+    /// The length of the part that is on the disk.
     pub(super) until: u64,
     pub(super) mark: u64,
-    /// Rules that were read before this, in seconds since 1970, do not matter any more.
+    /// Rules read before this time, in seconds since 1970, are out of date.
     pub(super) rules_since: u64,
 }
 
-/// A journal that is nearly written.
+/// A journal that is almost complete.
 #[derive(Debug)]
 pub(crate) struct Successor {
     pub(super) journal: Journal,
     /// How much of the old one is in it.
     pub(super) until: u64,
-    /// URLs in it.
+    /// Number of URLs in it.
     pub(crate) n_urls: u64,
 }
 
 impl Old {
-    /// Writes the successor, under a name for the time of writing; none if it was told to stop.
+    /// Writes the successor under a temporary name; returns `None` if it was told to stop.
     pub(crate) fn rewrite(
         &self,
         path: &Path,
@@ -106,7 +106,7 @@ impl Old {
     }
 }
 
-/// What the first pass finds.
+/// The result of the first pass.
 #[derive(Default)]
 struct Survey {
     urls: Places,
@@ -115,26 +115,26 @@ struct Survey {
     weights: Vec<Weight>,
     /// Which states are the last of their kind and host, in the order of the file.
     is_last: Bits,
-    /// Numbers of the last states: of rules and of trust by host, which nearly all have, and of
-    /// others.
+    /// Numbers of the last states: of rules and of trust by host, which nearly all hosts have, and
+    /// of others.
     rules: Vec<u32>,
     trust: Vec<u32>,
     states: HashMap<(HostId, u8), u32>,
-    /// Pages fetched, by host.
+    /// Number of pages fetched, by host.
     n_pages: Vec<u32>,
     trouble: BTreeMap<HostId, FailedUrls>,
-    /// URLs that rules defer, and those that were deferred.
+    /// URLs that rules defer, and those that were deferred earlier.
     deferred: BTreeMap<(HostId, Place), u32>,
     recalled: BTreeSet<(HostId, Place)>,
-    /// The last of each URL rule, as written.
+    /// The last version of each URL rule, as written.
     url_rules: BTreeMap<u64, Vec<u8>>,
     /// The last contents of URLs, 16 bytes each.
     contents: VecDeque<[u8; 16]>,
-    /// The last of each of those that every frame has, as written.
+    /// The last of each kind of event that every frame has, as written.
     last: BTreeMap<u8, Vec<u8>>,
 }
 
-/// URLs of a host that failed, as [`crate::frontier::Host`] has them.
+/// Failed URLs of a host, as in [`crate::frontier::Host`].
 #[derive(Default)]
 struct FailedUrls {
     is_lost: bool,
@@ -157,7 +157,7 @@ impl FailedUrls {
     }
 }
 
-/// The host and kind of an event that replaces earlier ones.
+/// Returns the host and kind of an event that replaces earlier ones.
 fn state_of(event: &Event<'_>) -> Option<(HostId, u8)> {
     match *event {
         Event::Rules { host, .. } => Some((host, 0)),
@@ -266,14 +266,14 @@ impl Survey {
         }
     }
 
-    /// A URL needs no further request; whether it was waiting.
+    /// Records that a URL needs no further request; returns whether it was queued.
     fn end(&mut self, host: HostId, place: Place) -> bool {
         self.forget(host, place);
         let number = self.urls.find(place);
         number.is_some_and(|number| self.waits.clear(number))
     }
 
-    /// Forgets what was known of a URL beside that it waits.
+    /// Forgets everything about a URL except that it is queued.
     fn forget(&mut self, host: HostId, place: Place) {
         if let Some(trouble) = self.trouble.get_mut(&host) {
             trouble.remove(place);
@@ -307,7 +307,7 @@ impl Survey {
         if let Some(before) = before.filter(|&before| before != NONE) {
             self.is_last.clear(before as usize);
         }
-        // Rules are out of date where robots.txt is no longer available.
+        // Rules are out of date if robots.txt is no longer available.
         if kind == 3
             && let Some(rules) = self.rules.get_mut(host as usize)
         {
@@ -324,7 +324,7 @@ impl Survey {
         event.write(bytes);
     }
 
-    /// Writes what is known of hosts and of the companions of the journal.
+    /// Writes the states of hosts and of the companions of the journal.
     fn write_rest(self, writer: &mut Writer) -> Result<(), Error> {
         writer.flush()?;
         for (host, n) in (0..).zip(self.n_pages).filter(|(_, n)| *n > 0) {
@@ -370,14 +370,14 @@ impl Survey {
     }
 }
 
-/// No state yet.
+/// Stands for no state.
 const NONE: u32 = u32::MAX;
 
-/// Writes events with the places they have.
+/// Writes events with their positions.
 struct Writer {
     journal: Journal,
     batch: Batch,
-    /// The place behind the last event.
+    /// The position after the last event.
     next: Place,
 }
 
@@ -414,15 +414,15 @@ impl Writer {
     }
 }
 
-/// Places of URLs, which ascend: each by its distance from the first of its chunk.
+/// Ascending positions of URLs, each stored as its distance from the first of its chunk.
 #[derive(Default)]
 struct Places {
-    /// The first place of each chunk, and which it is.
+    /// The first position of each chunk, and its number.
     chunks: Vec<(Place, usize)>,
     offsets: Vec<u32>,
 }
 
-/// Places in a chunk.
+/// Positions per chunk.
 const CHUNK: usize = 1024;
 
 impl Places {
@@ -439,7 +439,7 @@ impl Places {
         self.offsets.push(offset.unwrap_or(0));
     }
 
-    /// The number of a place.
+    /// Returns the number of a position.
     fn find(&self, place: Place) -> Option<usize> {
         let after = self.chunks.partition_point(|&(first, _)| first <= place);
         let &(first, start) = self.chunks.get(after.checked_sub(1)?)?;
@@ -475,7 +475,7 @@ impl Bits {
             .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    /// Clears a bit; whether it was set.
+    /// Clears a bit; returns whether it was set.
     fn clear(&mut self, at: usize) -> bool {
         let was_set = self.get(at);
         if was_set {
@@ -497,7 +497,7 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// Places are found by their numbers, however far apart they are.
+    /// Positions are found by their numbers, however far apart they are.
     #[test]
     fn places_are_found() {
         let mut random = SplitMix::new(3);

@@ -21,8 +21,8 @@ use super::{Event, Place};
 use crate::error::{Context, Error};
 
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
-/// 7 since pages are visited again.
-pub(super) const VERSION: u64 = 7;
+/// 8 since levels of mass have 256 steps.
+pub(super) const VERSION: u64 = 8;
 /// Magic, version, and two notes of how far the file was synced.
 pub(super) const PREAMBLE: u64 = 48;
 /// Length, mark, number of hosts, place of the first event, checksum.

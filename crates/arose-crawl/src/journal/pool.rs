@@ -1,11 +1,11 @@
-//! Queued URLs by their places.
+//! Reads queued URLs by their positions in the journal.
 //!
-//! A place is the number of bytes of events before it in the whole life of a crawl, so it stays
-//! when the file is rewritten without what is done. A table says which frame holds which places: 24
-//! bytes for each frame with URLs. Where nothing was left out of a frame, a URL is read alone;
-//! others are looked for in their frame, which is short.
+//! A position is the number of bytes of events before it in the whole life of a crawl. So it does
+//! not change when the file is rewritten without finished URLs. A table maps positions to frames:
+//! 24 bytes for each frame with URLs. If nothing was left out of a frame, a URL is read alone.
+//! Otherwise its frame, which is short, is searched.
 //!
-//! The lock is held while the table is searched or changed, never while the file is read.
+//! The lock is held while the table is searched or changed, but not while the file is read.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,7 @@ use super::frame::{Frame, HEAD};
 use super::{MAX_URL_EVENT, Place};
 use crate::error::{Context, Error};
 
-/// Bytes that are read first to find a URL: nearly all fit.
+/// Bytes that are read first to find a URL; nearly all URLs fit.
 const FIRST_READ: usize = 192;
 
 /// Reads queued URLs, on any thread.
@@ -37,17 +37,17 @@ pub(super) struct Table {
 /// A frame with URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
-    /// The place of its first event.
+    /// The position of its first event.
     pub(super) place: Place,
-    /// Where in the file its events are.
+    /// The offset of its events in the file.
     pub(super) at: u64,
-    /// Bytes of its events, and whether none was left out between them.
+    /// Length of its events in bytes, and whether none was left out between them.
     pub(super) n_bytes: u32,
     pub(super) is_dense: bool,
 }
 
 impl Span {
-    /// Of a frame; none if it has no URLs.
+    /// Describes a frame; `None` if it has no URLs.
     pub(super) fn of(frame: &Frame<'_>) -> Option<Self> {
         let is_url =
             |(event, _): &(Event<'_>, Place)| matches!(event, Event::Url(_) | Event::Again { .. });
@@ -61,7 +61,7 @@ impl Span {
         })
     }
 
-    /// Of the same frame in another file.
+    /// Describes the same frame in another file.
     pub(super) fn moved(self, from: u64, to: u64) -> Self {
         Self {
             at: self.at - from + to,
@@ -78,12 +78,12 @@ impl Pool {
         }
     }
 
-    /// The table, to change it.
+    /// Returns the table, to change it.
     pub(super) fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a queued URL back; `buffer` is scratch.
+    /// Reads a queued URL; `buffer` is scratch space.
     pub(crate) fn read<'b>(
         &self,
         place: Place,
@@ -104,7 +104,7 @@ impl Pool {
         bytes.and_then(url_at).ok_or_else(damaged)
     }
 
-    /// Returns where in the buffer the URL is.
+    /// Returns the range of the URL in the buffer.
     fn read_alone(
         &self,
         file: &File,

@@ -455,7 +455,7 @@ fn other_files_and_versions_are_refused_by_name() {
     std::fs::write(&path, [7; 60]).unwrap();
     assert!(open().contains("no journal"));
     std::fs::write(&path, b"arosejrn\x02\0\0\0\0\0\0\0").unwrap();
-    assert!(open().contains("version 2, not 7"));
+    assert!(open().contains("version 2, not 8"));
     std::fs::write(&path, b"").unwrap();
     assert!(open().contains("damaged at byte 0"));
 }

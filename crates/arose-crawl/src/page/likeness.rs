@@ -24,8 +24,9 @@ impl Likeness {
     pub(super) fn of(page: &Page) -> Self {
         let metadata = page.metadata.as_deref();
         let visibility = metadata.and_then(|metadata| metadata.visibility.as_deref());
-        let mut all = String::with_capacity(page.text.len());
-        let mut addresses = Vec::new();
+        let mut all = String::with_capacity(page.text.len() + page.text.len() / 8);
+        let n_addresses = visibility.map_or(0, |visibility| visibility.addresses.len());
+        let mut addresses = Vec::with_capacity(n_addresses + page.images.len());
         match visibility {
             Some(visibility) => {
                 visibility.cut(&page.text, &mut all);
@@ -109,6 +110,9 @@ impl<'a> Sessions<'a> {
     }
 
     fn is_session(&self, segment: &str) -> bool {
+        if self.shapes.is_empty() {
+            return false;
+        }
         let start = segment
             .bytes()
             .take(4)

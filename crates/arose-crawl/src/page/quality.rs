@@ -6,7 +6,7 @@ use arose::digest::digest64;
 use arose::mix::mix;
 use arose::quality::{Facts, Repetition, weight};
 use arose::site::{SiteKind, same_site};
-use arose_corpus::quality::Ratio;
+use arose_corpus::quality::Detail;
 
 use crate::error::Error;
 use crate::url::{NormalUrl, Url};
@@ -84,6 +84,15 @@ impl Signal {
         ("links_per_word", Self::LinksPerWord),
         ("quality", Self::Quality),
     ];
+
+    /// Whether pages have it only where it matters to their weight, unless it is asked for.
+    fn is_estimated(self) -> bool {
+        match self {
+            Self::Ratio | Self::Reuse | Self::TopWord | Self::DupLines | Self::DupGrams => true,
+            Self::Words | Self::TitleWords | Self::Anchor | Self::Hidden => false,
+            Self::LinksPerWord | Self::Quality => false,
+        }
+    }
 
     /// None where the page has none.
     fn of(self, page: &Judged) -> Option<f64> {
@@ -182,11 +191,12 @@ impl Rejections {
         Ok(Self(rules.collect::<Result<_, _>>()?))
     }
 
-    /// When they need the compression ratio of a page.
-    pub(super) fn ratio(&self) -> Ratio {
-        match self.0.iter().any(|rule| rule.signal == Signal::Ratio) {
-            true => Ratio::Exact,
-            false => Ratio::IfNotable,
+    /// How exactly they need the signals of a page.
+    pub(super) fn detail(&self) -> Detail {
+        let is_estimated = |rule: &Rejection| rule.signal.is_estimated();
+        match self.0.iter().any(is_estimated) {
+            true => Detail::Exact,
+            false => Detail::IfNotable,
         }
     }
 
@@ -223,11 +233,20 @@ mod tests {
         assert_eq!(name(page(Some(4.1), 0.9)).as_deref(), Some("ratio>4"));
         assert_eq!(name(page(None, 0.5)).as_deref(), Some("hidden>=0.5"));
         assert_eq!(name(page(None, f64::NAN)), None);
-        assert_eq!(rules.ratio(), Ratio::Exact);
-        assert_eq!(
-            self::rules(&["words < 3"]).unwrap().ratio(),
-            Ratio::IfNotable
-        );
+        assert_eq!(rules.detail(), Detail::Exact);
+        let detail = |rule| self::rules(&[rule]).unwrap().detail();
+        for rule in ["words < 3", "hidden > .5", "quality < .2", "anchor > 1"] {
+            assert_eq!(detail(rule), Detail::IfNotable, "{rule}");
+        }
+        for rule in [
+            "ratio > 3",
+            "reuse > 2",
+            "top_word > .05",
+            "dup_lines > .1",
+            "dup_grams > .1",
+        ] {
+            assert_eq!(detail(rule), Detail::Exact, "{rule}");
+        }
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! What pages of traps have in common: the same words, and links to further pages of their kind.
+//! Detects pages of traps: the same words, and links to further pages of the same kind.
 
 use arose::digest::digest64;
 
 use super::Found;
 use crate::url::NormalUrl;
 
-/// Bytes of a text up to which its words are always compared.
+/// Texts up to this many bytes always have their words compared.
 const SHORT: usize = 1024;
 
-/// The digest of the words of a text, without digits and URLs, where pages of traps are likely: in
-/// short texts, and at URLs with a query or an ID in the path.
+/// Returns the digest of the words of a text, without digits and URLs, if pages of traps are
+/// likely: for short texts, and for URLs with a query or an ID in the path.
 pub(super) fn shape(url: &NormalUrl, text: &str) -> Option<u64> {
     let mut segments = url.path().split('/');
     if text.len() > SHORT && url.query().is_none() && !segments.any(looks_like_id) {
@@ -33,8 +33,8 @@ fn looks_like_id(segment: &str) -> bool {
         && has(u8::is_ascii_alphabetic)
 }
 
-/// Whether links lead from a page to others of its kind: to URLs with the same query parameters or
-/// in the same topmost directory.
+/// Whether a page links to others of its kind: to URLs with the same query parameters or the same
+/// topmost path segment.
 pub(super) fn leads_on(url: &NormalUrl, links: &[Found]) -> bool {
     let path = url.path();
     let top = path.get(1..).and_then(|rest| rest.find('/'));
@@ -48,7 +48,7 @@ pub(super) fn leads_on(url: &NormalUrl, links: &[Found]) -> bool {
     links.any(|other| other.origin() == url.origin() && is_other(other))
 }
 
-/// The names of the parameters of a query.
+/// Returns the names of the parameters of a query.
 fn names(query: &str) -> impl Iterator<Item = &str> {
     let pairs = query.split('&');
     pairs.map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))

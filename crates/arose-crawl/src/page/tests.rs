@@ -1,4 +1,4 @@
-//! Damaged answers, from the connection to the record of the archive.
+//! Tests with damaged responses, from the connection to the archive record.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use crate::fetch::{Failure, FetchLimits, exchange};
 
 const N_ANSWERS: u64 = 100_000;
 
-/// Answers that are in order, to be damaged: by length, in chunks, packed, elsewhere, a sitemap.
+/// Valid responses, to be damaged: with a length, in chunks, compressed, redirected, a sitemap.
 fn whole() -> Vec<Vec<u8>> {
     let page = "<title>a</title><p>A rose is <a href=/b?x=1#y>a rose</a> is <img src=r.png> a \
         <a href='http://other.test/'>rose</a> is a rose<meta name=robots content=noindex>";
@@ -39,7 +39,7 @@ fn whole() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Bytes changed, doubled, dropped, or put in from elsewhere; the end cut off.
+/// Changes, repeats, drops or inserts bytes, or cuts off the end.
 fn damage(bytes: &mut Vec<u8>, random: &mut SplitMix) {
     const WORDS: [&[u8]; 8] = [
         b"\r\n\r\n",
@@ -73,8 +73,8 @@ fn reader() -> Reader {
     Reader::new(Arc::new(shared))
 }
 
-/// A hundred thousand damaged answers go the way of all answers: each ends as a failure or as a
-/// whole record with its links, within the limits.
+/// A hundred thousand damaged responses are processed like all others. Each ends as a failure or as
+/// a complete record with its links, within the limits.
 #[test]
 fn any_answer_is_met() {
     const LIMITS: FetchLimits = FetchLimits {
@@ -152,7 +152,7 @@ fn any_answer_is_met() {
     assert!(n_links > 5_000, "{n_links}");
 }
 
-/// It can be unpacked, and is as long as it says.
+/// It can be decompressed, and its length is as stated.
 #[track_caller]
 fn check_record(record: &Packed) {
     let mut bytes = Vec::new();
@@ -175,7 +175,7 @@ fn check_record(record: &Packed) {
     );
 }
 
-/// A path on which parsers panic, as no known page makes them.
+/// A path on which parsers panic, which no known page causes.
 const FAILS: &str = "/a-parser-fails";
 
 pub(super) fn fail_if_told_to(job: &Job) {
@@ -213,7 +213,7 @@ fn job(path: &str) -> Job {
     }
 }
 
-/// A panic of a parser leaves a record and a report that says so, and a reader that still reads.
+/// If a parser panics, there are a record and a report that say so, and the reader still works.
 #[test]
 fn issue_21_panics_of_parsers_are_contained() {
     let mut reader = reader();
@@ -225,7 +225,7 @@ fn issue_21_panics_of_parsers_are_contained() {
     }
 }
 
-/// The same for URLs in redirects of robots.txt and in its lines, which no reader sees.
+/// The same for URLs in redirects of robots.txt and in its lines, which do not go through a reader.
 #[test]
 fn issue_21_panics_over_urls_are_contained() {
     let shared = Shared::new(Settings::default(), None).unwrap();

@@ -1,4 +1,4 @@
-//! What a focus wants to know of a page: its score, its words, and what its links are called.
+//! The data that a focus needs of a page: its score, its words, and the words of its links.
 
 use std::collections::HashSet;
 
@@ -11,27 +11,27 @@ use crate::archive::Note;
 use crate::fingerprint::Fingerprint;
 use crate::focus::{PageText, Verdict};
 
-/// What a focus knows of a response.
+/// The data of a response for a focus.
 #[derive(Debug)]
 pub(crate) struct OnTopic {
-    /// Stands for its URL.
+    /// The fingerprint of its URL.
     pub(crate) key: u128,
-    /// Where the scores are noted.
+    /// The archive record that the scores belong to.
     pub(crate) note: Note,
-    /// The words of the page, and what was said of it; none if it has no text.
+    /// The words of the page and its verdict; `None` if it has no text.
     pub(crate) page: Option<(Words, Verdict)>,
-    /// Words of anchors that are new here, so that people can read what was learned.
+    /// New words of anchors, so that people can read the learned model.
     pub(crate) names: Vec<(u64, Box<str>)>,
 }
 
-/// Names of words that a reader remembers to have told.
+/// Maximum number of words that a reader remembers as reported.
 const MAX_NAMES: usize = 50_000;
 
-/// Names of one page.
+/// Maximum number of new words per page.
 const MAX_PAGE_NAMES: usize = 200;
 
 impl Reader {
-    /// What a focus wants of every response; none if there is no focus.
+    /// Returns the data that a focus needs of every response; `None` if there is no focus.
     pub(super) fn on_topic(&self, job: &Job, payload: &str) -> Option<Box<OnTopic>> {
         self.shared.judge.as_ref()?;
         job.ticket?;
@@ -65,7 +65,7 @@ impl Reader {
         on_topic.page = Some((words, verdict));
     }
 
-    /// Takes down words of anchors that were not told before.
+    /// Collects words of anchors that were not reported before.
     pub(super) fn name_words(&mut self, metadata: &html::Metadata, report: &mut Report) {
         let (Some(anchors), Some(on_topic)) = (&metadata.anchors, &mut report.on_topic) else {
             return;
@@ -85,5 +85,5 @@ impl Reader {
     }
 }
 
-/// Words that were told.
+/// Words that were reported.
 pub(super) type Named = HashSet<u64>;

@@ -1,4 +1,4 @@
-//! Versions of a page: is what was read what was there before?
+//! Decides whether a page has changed since its last visit.
 
 use arose::digest::digest64;
 
@@ -6,12 +6,12 @@ use super::{Job, Report};
 use crate::pages::{self, Version};
 use crate::sitemap::Sitemap;
 
-/// A digest that stands for content.
+/// Returns a digest that stands for content.
 pub(super) fn nonzero(digest: u64) -> u64 {
     digest.max(1)
 }
 
-/// What a server did not send again.
+/// Records that a server reported no change.
 pub(super) fn note_unmodified(job: &Job, report: &mut Report) {
     if let Some(revisit) = &job.revisit {
         report.version = Version {
@@ -23,12 +23,13 @@ pub(super) fn note_unmodified(job: &Job, report: &mut Report) {
     }
 }
 
-/// A redirect is the same as long as it leads to the same URL.
+/// Returns the version of a redirect, which is unchanged as long as it leads to the same URL.
 pub(super) fn elsewhere(job: &Job, location: &str) -> Version {
     unlike(job, nonzero(digest64(location.as_bytes())))
 }
 
-/// A list is the same as long as it lists the same with the same dates.
+/// Returns the version of a list, which is unchanged as long as it lists the same URLs with the
+/// same dates.
 pub(super) fn listed(job: &Job, sitemap: &Sitemap) -> Version {
     let mut text = String::new();
     for entry in sitemap.pages.iter().chain(&sitemap.sitemaps) {
@@ -40,7 +41,8 @@ pub(super) fn listed(job: &Job, sitemap: &Sitemap) -> Version {
     unlike(job, nonzero(digest64(text.as_bytes())))
 }
 
-/// What is not read as text is the same as long as its bytes are.
+/// Returns the version of content that is not read as text, which is unchanged as long as its bytes
+/// are.
 pub(super) fn raw(job: &Job) -> Version {
     unlike(job, nonzero(digest64(job.message.body())))
 }
@@ -57,7 +59,7 @@ fn unlike(job: &Job, digest: u64) -> Version {
     }
 }
 
-/// Whether a page that was read is the version that was there before, which is then its original.
+/// Whether a page is unchanged since the last visit; its last version is then its original.
 pub(super) fn is_as_before(job: &Job, report: &mut Report) -> bool {
     let Some(revisit) = &job.revisit else {
         return false;
@@ -70,7 +72,7 @@ pub(super) fn is_as_before(job: &Job, report: &mut Report) -> bool {
     report.version.is_same
 }
 
-/// What is the same as before refers to what was there before.
+/// Makes an unchanged page refer to its last version.
 pub(super) fn refer_back(job: &Job, report: &mut Report) {
     if let Some(revisit) = job.revisit.as_ref().filter(|_| report.version.is_same)
         && report.original.is_none()

@@ -1,4 +1,4 @@
-//! What a crawl that visits pages again has of them in memory: 16 bytes each, and somewhat more of
+//! The pages of a crawl that visits pages again, in memory: 16 bytes each, and somewhat more for
 //! sites that are large or announce changes.
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,21 +9,21 @@ use super::record::{importance, weight};
 use super::{PageId, Record, State};
 use crate::frontier::SiteId;
 
-/// Pages of a block; memory grows by blocks, never by doubling.
+/// Pages per block; memory grows by blocks, never by doubling.
 const BLOCK: usize = 1 << 14;
 
-/// Pages that a prior is learned from, and those of one site.
+/// Maximum number of pages that a prior is learned from, and of those of one site.
 const SAMPLE: usize = 4096;
 const SITE_SAMPLE: usize = 256;
 
-/// A site with as many pages has a prior of its own; so many sites at most.
+/// Minimum number of pages of a site with a prior of its own, and maximum number of such sites.
 const LARGE: usize = 1000;
 const MAX_LARGE: usize = 200;
 
-/// Rounds of expectation maximization a day.
+/// Rounds of expectation maximization per day.
 const ROUNDS: usize = 10;
 
-/// Announced pages that are kept, at most.
+/// Maximum number of announced pages that are kept.
 const MAX_ANNOUNCED: usize = 1 << 20;
 
 /// Stands for a page that is not to be visited.
@@ -32,7 +32,7 @@ const NONE: u32 = 0;
 /// Stands for no site.
 pub(crate) const NO_SITE: SiteId = SiteId::MAX;
 
-/// A page in 16 bytes. Times are rounded to 0.02 %; the page table has them exactly.
+/// A page in 16 bytes. Times are rounded to 0.02%; the page table has them exactly.
 #[derive(Debug, Clone, Copy, Default)]
 struct Row {
     last: u32,
@@ -70,7 +70,7 @@ impl Row {
     }
 }
 
-/// Days as a logarithm: from a second to ten thousand years in steps of 0.04 %.
+/// Days as a logarithm: from one second to ten thousand years in steps of 0.04%.
 fn rounded(days: f32) -> u16 {
     match days > 0.0 {
         true => (1.0 + (days.log2() + 17.0) * 1638.0)
@@ -87,7 +87,7 @@ fn days(rounded: u16) -> f32 {
     }
 }
 
-/// What was announced of a page since it was visited last.
+/// The announcements for a page since its last visit.
 #[derive(Debug, Clone, Copy)]
 struct Announced {
     /// The latest date.
@@ -95,14 +95,14 @@ struct Announced {
     n: u8,
 }
 
-/// What becomes of an announcement.
+/// The result of an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// It says something new.
+    /// It is new.
     New,
     /// It is known, or older than the last visit.
     Old,
-    /// Its date cannot be true.
+    /// Its date is impossible.
     Implausible,
 }
 
@@ -114,13 +114,13 @@ pub(crate) struct Known {
     prior: Prior,
     /// Priors of large sites.
     priors: HashMap<SiteId, Prior>,
-    /// How good the announcements of sites were.
+    /// The quality of the announcements of sites.
     qualities: HashMap<SiteId, Quality>,
     announced: HashMap<PageId, Announced>,
 }
 
 impl Known {
-    /// Takes down what is known of a page.
+    /// Records the state of a page.
     pub(crate) fn put(&mut self, page: PageId, record: &Record, site: SiteId) {
         let is_visited = matches!(record.state, State::Live | State::Missing(_));
         let row = match is_visited {
@@ -145,12 +145,12 @@ impl Known {
         rows.take(self.n_pages).filter(|row| row.last != NONE)
     }
 
-    /// Pages that are to be visited.
+    /// Returns the number of pages that are to be visited.
     pub(crate) fn n_visited(&self) -> usize {
         self.rows().count()
     }
 
-    /// Pages that are to be visited, about so many of them, at equal distances.
+    /// Returns about this many of the pages that are to be visited, at equal distances.
     pub(crate) fn sample(&self, n: usize) -> Vec<(Stats, &Prior, SiteId)> {
         let stride = self.n_pages.div_ceil(n.max(1)).max(1);
         let pages = (0..self.n_pages).step_by(stride);
@@ -162,7 +162,7 @@ impl Known {
             .collect()
     }
 
-    /// Learns how often pages change, beginning with what is known of it.
+    /// Learns how often pages change, starting with the current priors.
     pub(crate) fn learn(&mut self) {
         let histories: Vec<History> = self
             .sample(SAMPLE)
@@ -208,9 +208,9 @@ impl Known {
         self.priors.get(&row.site).unwrap_or(&self.prior)
     }
 
-    /// Takes down that a site announces a change of a page at a date.
+    /// Records that a site announces a change of a page at a date.
     pub(crate) fn announce(&mut self, page: PageId, date: u32, now: u32) -> Signal {
-        // The first year of the web, and an hour for clocks that are fast.
+        // The first year of the web, and a tolerance of an hour for fast clocks.
         const EARLIEST: u32 = 662_688_000;
         let Some(row) = self.get(page).filter(|row| row.site != NO_SITE).copied() else {
             return Signal::Old;
@@ -235,8 +235,8 @@ impl Known {
         Signal::New
     }
 
-    /// Takes down what a visit has said of the announcements of a site; returns their quality, if
-    /// it makes any.
+    /// Records what a visit showed about the announcements of a site; returns their quality, if the
+    /// site makes any.
     pub(crate) fn judge(
         &mut self,
         page: PageId,
@@ -253,7 +253,7 @@ impl Known {
         Some((site, *quality))
     }
 
-    /// How good the announcements of a site were in earlier runs.
+    /// Restores the quality of the announcements of a site from earlier runs.
     pub(crate) fn set_quality(&mut self, site: SiteId, quality: Quality) {
         self.qualities.insert(site, quality);
     }

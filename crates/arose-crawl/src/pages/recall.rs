@@ -1,4 +1,4 @@
-//! What a visit needs to know of the last one, read back from the archive.
+//! Reads the last version of a page back from the archive, for the next visit.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use crate::error::Error;
 use crate::fetch::Head;
 use crate::order::{Level, Weight};
 
-/// What a server said about a version of a page, as sent.
+/// The validators that a server sent with a version of a page, unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Validators {
     pub(crate) etag: Option<Box<str>>,
     pub(crate) last_modified: Option<Box<str>>,
 }
 
-/// Longer validators are not sent back: a server that sends as much means no good.
+/// Longer validators are not sent back, because no honest server sends them.
 const MAX_VALIDATOR: usize = 1024;
 
 impl Validators {
-    /// Those of a response.
+    /// Returns those of a response.
     pub(crate) fn of(head: Option<Head<'_>>) -> Self {
         let get = |name: &str| {
             let value = head.and_then(|head| head.get(name))?.trim();
@@ -37,7 +37,7 @@ impl Validators {
         }
     }
 
-    /// Without a date that cannot be true: from the first days of 1970, or after the response.
+    /// Drops an impossible date: from the first days of 1970, or after the response.
     fn believed_at(mut self, date: i64) -> Self {
         const YEAR: u64 = 365 * 86_400;
         let latest = u64::try_from(date).unwrap_or(0);
@@ -48,8 +48,8 @@ impl Validators {
         self
     }
 
-    /// The header of a request that asks for another version; the entity tag goes before the date,
-    /// which has seconds only.
+    /// Returns the header of a conditional request; the entity tag takes precedence over the date,
+    /// which only has seconds.
     pub(crate) fn header(&self) -> Option<(&'static str, &str)> {
         let etag = self.etag.as_deref().map(|etag| ("If-None-Match", etag));
         let date = self.last_modified.as_deref();
@@ -62,12 +62,12 @@ impl Validators {
 pub(crate) struct Revisit {
     pub(crate) page: PageId,
     pub(crate) slot: Slot,
-    /// The record of the archive that has the content of the last version; none if it had none.
+    /// The archive record with the content of the last version; `None` if it had no content.
     pub(crate) original: Option<Original>,
 }
 
 impl Revisit {
-    /// What links that are new pass on. The trust of a page is spent when it is fetched first.
+    /// Returns the weight that new links pass on. The trust of a page is spent at its first fetch.
     pub(crate) fn weight(&self) -> Weight {
         let importance = self.slot.record.stats.importance() as f32;
         Weight {
@@ -76,20 +76,20 @@ impl Revisit {
         }
     }
 
-    /// Whether what was read now is what the last version had: the same text, or one that differs
-    /// in noise only. Bytes alone never count.
+    /// Whether the content is that of the last version: the same text, or one that differs only in
+    /// noise. Bytes alone never count.
     pub(crate) fn is_same(&self, digest: u64, sketch: &Sketch) -> bool {
         self.slot.record.digest == digest || self.slot.sketch.is_alike(sketch)
     }
 }
 
-/// What was read of a page.
+/// A version of a page as read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Version {
     /// The digest of its content; 0 if it has none.
     pub(crate) digest: u64,
     pub(crate) sketch: Sketch,
-    /// Whether it is the version that was there before.
+    /// Whether it is unchanged since the last visit.
     pub(crate) is_same: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Recalled {
     pub(crate) revisit: Box<Revisit>,
 }
 
-/// Reads back what a visit needs; none if the archive has it no more.
+/// Reads the data for a visit; `None` if it is no longer in the archive.
 pub(crate) fn recall(archive: &Path, page: PageId, slot: Slot) -> Result<Option<Recalled>, Error> {
     let Some(stored) = archive::read_at(archive, slot.record.position)? else {
         return Ok(None);

@@ -6,16 +6,17 @@ use arose::simhash::Fingerprint384;
 use crate::fingerprint::Fingerprint;
 use crate::journal::Kind;
 
-/// Bytes of a record.
+/// Size of a record in bytes.
 pub(crate) const RECORD: usize = 64;
 
-/// Bytes of a sketch.
+/// Size of a sketch in bytes.
 pub(crate) const SKETCH: usize = 48;
 
-/// Simhashes that agree in so many of 384 bits are of the same content: what differs is noise.
+/// If at least this many of 384 simhash bits match, the content is the same, and the differences
+/// are noise.
 const ALIKE: u32 = 372;
 
-/// Where a record of the archive is.
+/// The position of a record in the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Position {
     /// The number of the file.
@@ -24,17 +25,17 @@ pub(crate) struct Position {
     pub(crate) offset: u64,
 }
 
-/// What becomes of a page.
+/// The state of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum State {
     /// It is visited when it is due.
     #[default]
     Live,
-    /// The last so many visits found nothing there.
+    /// This many consecutive visits found nothing there.
     Missing(u8),
-    /// Nothing was there three times.
+    /// Three visits found nothing there.
     Gone,
-    /// robots.txt or the settings do not allow it any more.
+    /// robots.txt or the settings no longer allow it.
     Forbidden,
 }
 
@@ -57,7 +58,7 @@ impl State {
         }
     }
 
-    /// A name for machines.
+    /// Returns its machine-readable name.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -68,30 +69,30 @@ impl State {
     }
 }
 
-/// What is known of a page.
+/// The record of a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Record {
     pub(crate) fingerprint: Fingerprint,
-    /// When it was visited last, what visits have told, and how important it is.
+    /// The time of its last visit, the results of visits, and its importance.
     pub(crate) stats: Stats,
-    /// When it was fetched first and is to be visited next, in seconds since 1970.
+    /// The times of its first fetch and of its next visit, in seconds since 1970.
     pub(crate) first: u32,
     pub(crate) due: u32,
-    /// The last response that has its content, or says whose it is.
+    /// The last response with its content, or with a reference to it.
     pub(crate) position: Position,
     pub(crate) status: u16,
-    /// Versions seen.
+    /// Number of versions seen.
     pub(crate) n_versions: u16,
     pub(crate) kind: Kind,
     pub(crate) state: State,
-    /// Links from a seed, as far as they fit.
+    /// Number of links from a seed, capped at the largest value.
     pub(crate) depth: u8,
     /// The digest of its content; 0 if it has none.
     pub(crate) digest: u64,
 }
 
 impl Record {
-    /// As it stands in the file.
+    /// Encodes the record.
     pub(crate) fn to_bytes(self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
         let history = self.stats.history();
@@ -118,7 +119,7 @@ impl Record {
         bytes
     }
 
-    /// As it was written; none if it was not.
+    /// Decodes a record; `None` if it was never written.
     pub(crate) fn from_bytes(bytes: &[u8; RECORD]) -> Option<Self> {
         let mut at = 0;
         let mut number = |n: usize| {
@@ -158,13 +159,13 @@ impl Record {
             depth: number(1) as u8,
             digest: number(8),
         };
-        // No page was ever fetched in 1970: what was never written is zeros.
+        // No page was fetched in 1970: a record that was never written is all zeros.
         let is_written = last > 0 && history.unchanged >= 0.0 && history.changed >= 0.0;
         is_written.then_some(record)
     }
 }
 
-/// Importance as [`Stats`] keeps it: logarithms to the base 2 with 10 digits behind the point.
+/// Encodes importance as [`Stats`] does: logarithms to base 2 with 10 fractional bits.
 pub(super) fn weight(importance: f64) -> u16 {
     (importance.log2() * 1024.0 + 32_768.0).round() as u16
 }
@@ -173,7 +174,7 @@ pub(super) fn importance(weight: u16) -> f64 {
     ((f64::from(weight) - 32_768.0) / 1024.0).exp2()
 }
 
-/// A sketch of the last version of a page: all zeros if it has no text.
+/// A sketch of the last version of a page; all zeros if it has no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sketch(pub(crate) [u64; 6]);
 
@@ -182,7 +183,7 @@ impl Sketch {
         Self(simhash.map_or([0; 6], |simhash| simhash.0))
     }
 
-    /// Whether two texts differ in noise only, such as dates and counters.
+    /// Whether two texts differ only in noise, such as dates and counters.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         let pairs = self.0.iter().zip(&other.0);
         let n_different: u32 = pairs.map(|(a, b)| (a ^ b).count_ones()).sum();
@@ -207,7 +208,7 @@ impl Sketch {
     }
 }
 
-/// All that is kept of a page.
+/// All data of a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Slot {
     pub(crate) record: Record,
@@ -215,7 +216,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// As an event of the journal has it.
+    /// Encodes the data as an event of the journal.
     pub(crate) fn to_bytes(self) -> [u8; RECORD + SKETCH] {
         let mut bytes = [0; RECORD + SKETCH];
         bytes[..RECORD].copy_from_slice(&self.record.to_bytes());

@@ -1,4 +1,4 @@
-//! The files of the page table: records and sketches, by the numbers of pages.
+//! The files of the page table: records and sketches, by page number.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -10,10 +10,10 @@ use super::record::{RECORD, SKETCH};
 use super::{PageId, Record, Sketch, Slot};
 use crate::error::{Context, Error};
 
-/// The directory of the table, in that of the crawl.
+/// The directory of the table, in the directory of the crawl.
 pub(crate) const TABLE: &str = "pages";
 
-/// Records that are read at a time.
+/// Number of records read at a time.
 const PIECE: usize = 4096;
 
 /// The table, open for changes.
@@ -23,14 +23,14 @@ pub(crate) struct Table {
     records: disk::File,
     sketches: disk::File,
     n_pages: u32,
-    /// What is in the journal and perhaps not in the files.
+    /// Data in the journal that may not be in the files.
     dirty: BTreeMap<PageId, Slot>,
     has_new_names: bool,
 }
 
 impl Table {
-    /// Opens the table in a folder, of which at least so many pages must be in the files. The
-    /// journal knows these pages better.
+    /// Opens the table in a directory, whose files must have at least `n_stored` pages. The data in
+    /// `journaled` is newer than that in the files.
     pub(crate) fn open(
         folder: &Path,
         n_stored: u32,
@@ -58,12 +58,12 @@ impl Table {
         })
     }
 
-    /// Pages, whatever became of them.
+    /// Returns the number of pages in any state.
     pub(crate) fn n_pages(&self) -> u32 {
         self.n_pages
     }
 
-    /// What is known of a page.
+    /// Returns the data of a page.
     pub(crate) fn get(&self, page: PageId) -> Result<Option<Slot>, Error> {
         if let Some(slot) = self.dirty.get(&page) {
             return Ok(Some(*slot));
@@ -79,13 +79,13 @@ impl Table {
         }))
     }
 
-    /// Takes down what a commit wrote into the journal.
+    /// Records data that a commit wrote to the journal.
     pub(crate) fn put(&mut self, page: PageId, slot: Slot) {
         self.n_pages = self.n_pages.max(page.saturating_add(1));
         self.dirty.insert(page, slot);
     }
 
-    /// Brings all that was put to the disk. The journal that says so must be there before.
+    /// Writes all recorded data to the disk. The journal with this data must be on the disk before.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
         if !self.dirty.is_empty() {
             let rows = || self.dirty.iter().map(|(page, slot)| (*page, slot));
@@ -109,7 +109,7 @@ impl Table {
         Ok(())
     }
 
-    /// Pages that are in the files for good, after [`Table::sync`].
+    /// Returns the number of pages that are durably in the files after [`Table::sync`].
     pub(crate) fn n_stored(&self) -> u32 {
         match self.dirty.is_empty() {
             true => self.n_pages,
@@ -121,7 +121,7 @@ impl Table {
         }
     }
 
-    /// Hands out all pages in order; those that were never written are left out.
+    /// Calls `take` with all pages in order, without those that were never written.
     pub(crate) fn each(&self, mut take: impl FnMut(PageId, &Record)) -> Result<(), Error> {
         let mut buffer = vec![0; PIECE * RECORD];
         let mut page = 0;
@@ -143,14 +143,14 @@ impl Table {
     }
 }
 
-/// Whole rows in a file.
+/// Returns the number of complete rows in a file.
 fn n_whole(file: &disk::File, width: usize) -> Result<u32, Error> {
     let metadata = file.as_file().metadata();
     let length = metadata.context("reading", Path::new(TABLE))?.len();
     Ok(u32::try_from(length / width as u64).unwrap_or(u32::MAX))
 }
 
-/// Reads a row; whether it is there.
+/// Reads a row; returns whether it is there.
 fn read_at(file: &disk::File, row: &mut [u8], page: PageId) -> std::io::Result<bool> {
     let at = u64::from(page) * row.len() as u64;
     match file.as_file().read_exact_at(row, at) {
@@ -159,7 +159,7 @@ fn read_at(file: &disk::File, row: &mut [u8], page: PageId) -> std::io::Result<b
     }
 }
 
-/// Reads as much as there is.
+/// Reads as many bytes as there are.
 fn read_some(file: &disk::File, mut bytes: &mut [u8], mut at: u64) -> std::io::Result<()> {
     while !bytes.is_empty() {
         match file.as_file().read_at(bytes, at)? {
@@ -173,7 +173,7 @@ fn read_some(file: &disk::File, mut bytes: &mut [u8], mut at: u64) -> std::io::R
     Ok(())
 }
 
-/// Writes rows in ascending order, those that lie together in one go.
+/// Writes rows in ascending order, adjacent ones together.
 fn write_runs<const N: usize>(
     file: &disk::File,
     rows: impl Iterator<Item = (PageId, [u8; N])>,

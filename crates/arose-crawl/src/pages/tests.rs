@@ -76,7 +76,7 @@ fn tables_are_read_back() {
     table.sync().unwrap();
     assert_eq!((table.n_stored(), table.get(3).unwrap()), (4099, None));
     drop(table);
-    // The journal knows better, and more.
+    // The journal has newer data, and more.
     let journaled = [(1, slot(100)), (5000, slot(101))].into_iter().collect();
     let table = open(4099, journaled).unwrap();
     let mut pages = Vec::new();
@@ -106,7 +106,7 @@ fn noise_is_no_change() {
     assert!(!Sketch::default().is_alike(&Sketch::default()));
 }
 
-/// Memory of a page, with its place in the schedule.
+/// Memory of a page, with its entry in the schedule.
 #[test]
 fn pages_take_24_bytes() {
     assert_eq!(size_of::<Stats>() + size_of::<u64>(), 24);

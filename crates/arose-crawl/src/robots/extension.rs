@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::number::saturating;
 
-/// The longest delay that a file can ask for. Longer ones count as this long, so that no number in
-/// a file is too large to reckon with.
+/// The longest delay that a file can require. Longer ones are reduced to it, so that no number in a
+/// file is too large to compute with.
 pub const MAX_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A minute of the day, in UTC.
@@ -15,7 +15,7 @@ pub struct TimeOfDay {
 }
 
 impl TimeOfDay {
-    /// The time of day at so many seconds since the beginning of 1970.
+    /// Returns the time of day at this many seconds since the beginning of 1970.
     #[must_use]
     pub fn from_unix(seconds: u64) -> Self {
         Self {
@@ -23,7 +23,7 @@ impl TimeOfDay {
         }
     }
 
-    /// Reads `hhmm` or `hh:mm`; 2400 is the end of the day.
+    /// Parses `hhmm` or `hh:mm`; 2400 is the end of the day.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.replacen(':', "", 1);
@@ -39,14 +39,14 @@ impl TimeOfDay {
     }
 }
 
-/// As `hhmm`.
+/// Writes `hhmm`.
 impl std::fmt::Display for TimeOfDay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:02}{:02}", self.minute / 60, self.minute % 60)
     }
 }
 
-/// Hours of the day, first and last minute included; they may go past midnight.
+/// Hours of the day, including first and last minute; they may extend past midnight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VisitTime {
     /// The first minute.
@@ -56,7 +56,7 @@ pub struct VisitTime {
 }
 
 impl VisitTime {
-    /// Reads `hhmm-hhmm`; what follows white space is ignored.
+    /// Parses `hhmm-hhmm`; anything after whitespace is ignored.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (from, to) = text.split_once('-')?;
@@ -78,29 +78,29 @@ impl VisitTime {
     }
 }
 
-/// As `hhmm-hhmm`.
+/// Writes `hhmm-hhmm`.
 impl std::fmt::Display for VisitTime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}-{}", self.from, self.to)
     }
 }
 
-/// So many documents in so much time, perhaps only at certain hours.
+/// A number of documents per period, possibly only at certain hours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRate {
-    /// How many.
+    /// The number of documents.
     pub documents: u32,
-    /// In what time.
+    /// The period.
     pub period: Duration,
-    /// When this holds; always if not said.
+    /// The hours at which it applies; `None` for always.
     pub hours: Option<VisitTime>,
-    /// As it is written in the file, without the comment.
+    /// As in the file, without the comment.
     pub written: Box<str>,
 }
 
 impl RequestRate {
-    /// Reads `n/u` with an optional unit `s`, `m` or `h` and optional hours: `1/5`, `10/10m`,
-    /// `1/1h 0600-0845`. Nothing for anything else, and for zero documents or no time.
+    /// Parses `n/u` with an optional unit `s`, `m` or `h` and optional hours: `1/5`, `10/10m`,
+    /// `1/1h 0600-0845`. Returns `None` for anything else, and for zero documents or a zero period.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (documents, rest) = text.split_once('/')?;
@@ -119,13 +119,13 @@ impl RequestRate {
         })
     }
 
-    /// The time between two documents, at most [`MAX_DELAY`].
+    /// Returns the time between two documents, at most [`MAX_DELAY`].
     #[must_use]
     pub fn per_document(&self) -> Duration {
         (self.period / self.documents.max(1)).min(MAX_DELAY)
     }
 
-    /// Whether this is the rate at that time.
+    /// Whether the rate applies at that time.
     #[must_use]
     pub fn applies(&self, time: TimeOfDay) -> bool {
         self.hours.is_none_or(|hours| hours.contains(time))
@@ -146,13 +146,13 @@ fn parse_period(text: &str) -> Option<Duration> {
         _ => (text, 1),
     };
     let n = saturating(digits).filter(|&n| n > 0)?;
-    // Longer than any delay even if shared among all the documents there can be.
+    // This exceeds the longest delay even if divided by the largest number of documents.
     let most = MAX_DELAY.as_secs() * u64::from(u32::MAX);
     let seconds = n.saturating_mul(seconds_per_unit).min(most);
     Some(Duration::from_secs(seconds))
 }
 
-/// Reads a number of seconds, perhaps with a fraction; at most [`MAX_DELAY`].
+/// Parses a number of seconds, possibly with a fraction; at most [`MAX_DELAY`].
 pub(super) fn parse_delay(text: &str) -> Option<Duration> {
     let number = text.split_whitespace().next()?;
     let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
@@ -224,7 +224,7 @@ mod tests {
         check_rate("1 / 2H 0600-0845", 1, 7200, 7_200_000);
     }
 
-    /// Numbers that no clock can hold ask for the longest delay, and never for none.
+    /// Numbers that no clock can represent require the longest delay, never none.
     #[test]
     fn rates_without_bounds() {
         for text in [

@@ -1,4 +1,4 @@
-//! From a response to the bytes of a robots.txt.
+//! Extracts the bytes of a robots.txt from a response.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,11 @@ use super::{MAX_BYTES, Outcome};
 use crate::contain::contain;
 use crate::fetch::{Cut, Message};
 
-/// A robots.txt as it was received, its codings undone.
+/// A robots.txt as received, decoded.
 #[derive(Debug)]
 pub(crate) struct File<'m> {
     status: u16,
-    /// None if it is truncated or a coding cannot be undone.
+    /// `None` if it is truncated or cannot be decoded.
     body: Option<Cow<'m, [u8]>>,
 }
 
@@ -20,7 +20,7 @@ impl<'m> File<'m> {
         let status = head.map_or(0, |head| head.status);
         let codings = head.and_then(|head| head.get("content-encoding"));
         let limits = arose_corpus::Limits {
-            // Far beyond what is read of a file, and still bounded.
+            // Far more than is read of a file, but bounded.
             body_bytes: 16 * MAX_BYTES,
             expansion: u64::MAX,
             ..arose_corpus::Limits::default()
@@ -32,7 +32,7 @@ impl<'m> File<'m> {
         let body = contain(decode).flatten();
         let body = body.filter(|body| match message.cut {
             None => true,
-            // What lies beyond is not read either.
+            // The rest would not be read anyway.
             Some(_) if body.len() >= MAX_BYTES => true,
             Some(Cut::Length) => codings.is_none(),
             Some(Cut::Time | Cut::Disconnect) => false,
@@ -40,7 +40,7 @@ impl<'m> File<'m> {
         Self { status, body }
     }
 
-    /// What it means for the host it was fetched for.
+    /// Returns the outcome for the host that it was fetched for.
     pub(crate) fn outcome(&self) -> Outcome<'_> {
         match (self.status, &self.body) {
             (200..=299, None) => Outcome::None,
@@ -48,7 +48,7 @@ impl<'m> File<'m> {
         }
     }
 
-    /// Whether another request may bring more.
+    /// Whether another request may return more.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(
             (self.status, &self.body),

@@ -1,34 +1,35 @@
-//! robots.txt: what does this site let us fetch, and how fast?
+//! robots.txt: the URLs that a site allows a crawler to fetch, and the required delays.
 //!
-//! *Question.* A site publishes rules for crawlers. Given the file, our name and a URL: may we
-//! fetch it, which line says so, how long must we wait between requests, and at what hours may we
-//! come?
+//! *Question.* A site publishes rules for crawlers. Given the file, the name of the crawler and a
+//! URL: may the crawler fetch it, which line says so, how long must it wait between requests, and
+//! at what hours may it come?
 //!
-//! *Idea.* RFC 9309. Lines form groups, each headed by the crawlers it is for; all groups that name
-//! us are merged, and those for `*` count only if none does. Of the rules whose pattern matches the
-//! path and query, the longest pattern decides, *Allow* before *Disallow* if they are equally long,
-//! and no match means allowed. In patterns `*` stands for anything and a final `$` for the end.
-//! Both sides are compared in one spelling: escapes of unreserved characters decoded, characters
-//! that do not belong into a URL escaped. Three extensions are read per group:
-//! [`Robots::crawl_delay`] (the longest if there are several), [`RequestRate`] and [`VisitTime`]
-//! (Conner 1996); sitemaps are listed for the whole file.
+//! *Idea.* RFC 9309. Lines form groups, each headed by the crawlers it is for. All groups that name
+//! the crawler are merged, and those for `*` count only if none does. Of the rules whose pattern
+//! matches the path and query, the longest pattern decides. *Allow* goes before *Disallow* if they
+//! are equally long, and no match means allowed. In patterns, `*` stands for anything and a final
+//! `$` for the end. Both sides are normalized before the comparison: escapes of unreserved
+//! characters are decoded, and characters that are not allowed in URLs are escaped. Three
+//! extensions are read per group: [`Robots::crawl_delay`] (the longest if there are several),
+//! [`RequestRate`] and [`VisitTime`] (Conner 1996). Sitemaps are listed for the whole file.
 //!
-//! An extension belongs to the crawlers named so far in its group and does not end the group: after
-//! `User-agent: a`, `Crawl-delay: 5`, `User-agent: b`, `Disallow: /` the rule is for both, the
-//! delay for `a` alone. A missing colon and common misspellings of *Disallow* and *User-agent* are
-//! understood, since whoever wrote them wanted to be obeyed.
+//! An extension belongs to the crawlers named so far in its group and does not end the group. After
+//! `User-agent: a`, `Crawl-delay: 5`, `User-agent: b`, `Disallow: /`, the rule is for both, and the
+//! delay only for `a`. A missing colon and common misspellings of *Disallow* and *User-agent* are
+//! accepted, because their authors wanted to be obeyed.
 //!
-//! *Names.* A name in the file ends at `/`, `*` or white space and must equal ours but for case.
-//! Digits and dots belong to it (`k2spider`, `sitecheck.internetseer.com`).
+//! *Names.* A name in the file ends at `/`, `*` or whitespace and must equal that of the crawler,
+//! ignoring case. Digits and dots are part of it (`k2spider`, `sitecheck.internetseer.com`).
 //!
-//! *Cost.* Parsing is linear and stops at [`MAX_BYTES`]. A verdict is linear too: a rule costs at
-//! most its length, with stars (no more than [`MAX_STARS`] rules) that of the URL in addition,
-//! whatever the stars; the longest are tried first. *Not for* telling whether a page wants to be
-//! indexed (meta robots, X-Robots-Tag).
+//! *Cost.* Parsing is linear and stops at [`MAX_BYTES`]. A verdict is linear too. A rule costs at
+//! most its length; a rule with stars (at most [`MAX_STARS`] rules) also costs the length of the
+//! URL, regardless of the number of stars. The longest rules are tried first. *Not for* telling
+//! whether a page wants to be indexed (meta robots, X-Robots-Tag).
 //!
-//! *Why not a library.* `robotxt` 0.7, the best of those compared, does not say which line decided,
-//! knows neither Request-rate nor Visit-time, and differs from the agreed verdicts of the
-//! collections in 12 of 141 and 7 of 4,971 cases; this module differs in those that its tests list.
+//! *Why not a library.* `robotxt` 0.7, the best of those compared, does not say which line decided
+//! and supports neither Request-rate nor Visit-time. It differs from the agreed verdicts of the
+//! collections in 12 of 141 and 7 of 4,971 cases. This module differs only in the cases that its
+//! tests list.
 //!
 //! ```
 //! use arose_crawl::robots::Robots;
@@ -62,40 +63,41 @@ pub(crate) use file::File;
 pub use status::{MAX_AGE, MAX_REDIRECTS, Outcome, UNREACHABLE_FOR};
 pub(crate) use tag::forbids_following;
 
-/// How much of a file is read. The RFC asks for at least 500 KiB, but files of 1.4 MB with rules to
-/// the end exist. The line that this cuts is not read, since half a pattern says something else.
+/// Maximum number of bytes of a file that are read. The RFC requires at least 500 KiB, but there
+/// are files of 1.4 MB with rules up to the end. The line at the limit is not read, because half a
+/// pattern has another meaning.
 pub const MAX_BYTES: usize = 2 << 20;
 
-/// How many rules with stars are kept; further ones are not read. They are what makes a verdict
-/// slow: this many, made for the purpose, cost 10 ms.
+/// Maximum number of rules with stars; further ones are not read. These rules make a verdict slow:
+/// this many, written for the purpose, cost 10 ms.
 pub const MAX_STARS: usize = 10_000;
 
-/// What a site says to one crawler.
+/// The rules of a site for one crawler.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Robots {
-    /// In the order in which they are tried: the first that matches decides.
+    /// In the order in which they are tried: the first match decides.
     rules: Vec<Rule>,
     n_stars: usize,
-    /// The least time between two requests.
+    /// The minimum time between two requests.
     pub crawl_delay: Option<Duration>,
-    /// How many documents in what time, perhaps by time of day; the first that fits counts.
+    /// Numbers of documents per period, possibly by time of day; the first that applies counts.
     pub request_rates: Vec<RequestRate>,
-    /// When to come; at any time if there is none.
+    /// The visiting hours; any time if there are none.
     pub visit_times: Vec<VisitTime>,
-    /// Sitemaps as written, for whichever crawler. They should be absolute URLs, but need not be.
+    /// Sitemaps as written, for all crawlers. They should be absolute URLs, but need not be.
     pub sitemaps: Vec<String>,
     /// Whether the file exceeded [`MAX_BYTES`] or [`MAX_STARS`].
     pub is_cut: bool,
 }
 
-/// A line that allows or disallows what its pattern matches.
+/// A line that allows or disallows the URLs that its pattern matches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Which of the two.
+    /// Whether it allows or disallows.
     pub kind: RuleKind,
-    /// The pattern as it is written in the file.
+    /// The pattern as in the file.
     pub written: Box<str>,
-    /// The line of the file, from 1.
+    /// The line number in the file, starting at 1.
     pub line: u32,
     pattern: Pattern,
 }
@@ -103,14 +105,14 @@ pub struct Rule {
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleKind {
-    /// Lets the crawler in. Before `Disallow`, because it wins among equals.
+    /// Allows URLs. Before `Disallow`, because it wins among equals.
     Allow,
-    /// Keeps it out.
+    /// Disallows URLs.
     Disallow,
 }
 
 impl RuleKind {
-    /// As files have it.
+    /// Returns the keyword in files.
     fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "Allow",
@@ -122,27 +124,27 @@ impl RuleKind {
 /// Whether a URL may be fetched, and why.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Verdict<'r> {
-    /// Whether it may.
+    /// Whether it may be fetched.
     pub allowed: bool,
-    /// The rule that decided; without one everything is allowed.
+    /// The rule that decided; without one, the URL is allowed.
     pub rule: Option<&'r Rule>,
 }
 
 impl Robots {
-    /// Reads the file as the crawler `agent`, named by its product token; a version behind a slash
+    /// Parses the file for the crawler `agent`, given by its product token; a version after a slash
     /// is ignored. Any bytes are legal.
     #[must_use]
     pub fn parse(file: &[u8], agent: &str) -> Self {
         parse::parse(file, agent)
     }
 
-    /// What holds where there is no file.
+    /// Returns the rules of a site without a file.
     #[must_use]
     pub fn allow_all() -> Self {
         Self::default()
     }
 
-    /// What holds where the file is not available. The rule that decides has line 0.
+    /// Returns the rules of a site whose file is not available. The rule that decides has line 0.
     #[must_use]
     pub fn disallow_all() -> Self {
         Self {
@@ -166,8 +168,8 @@ impl Robots {
         }
     }
 
-    /// The least time between two requests at this time of day: the longer of the delay and what
-    /// the rate asks for.
+    /// Returns the minimum time between two requests at this time of day: the longer of the delay
+    /// and the time that the rate requires.
     #[must_use]
     pub fn delay(&self, now: TimeOfDay) -> Duration {
         let rate = self.request_rates.iter().find(|rate| rate.applies(now));
@@ -175,7 +177,8 @@ impl Robots {
         self.crawl_delay.unwrap_or_default().max(per_document)
     }
 
-    /// A file that says the same to every crawler, its sitemaps aside: what is kept of rules.
+    /// Returns a file with the same rules for every crawler, without sitemaps. Rules are kept in
+    /// this form.
     pub(crate) fn to_text(&self) -> String {
         let mut text = "User-agent: *\n".to_owned();
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
@@ -214,14 +217,14 @@ impl Rule {
     }
 
     /// Orders rules so that the first match decides: the longest pattern, then `Allow`, then the
-    /// place in the file.
+    /// position in the file.
     fn precedence(&self) -> (std::cmp::Reverse<usize>, RuleKind, u32) {
         let length = std::cmp::Reverse(self.pattern.n_octets());
         (length, self.kind, self.line)
     }
 }
 
-/// As in the file: `Disallow: /private/`.
+/// Writes the rule as in the file: `Disallow: /private/`.
 impl std::fmt::Display for Rule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.kind.as_str(), self.written)

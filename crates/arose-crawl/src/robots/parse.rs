@@ -1,11 +1,11 @@
-//! Lines into groups.
+//! Parses lines into groups.
 
 use crate::mark::without_mark;
 
 use super::extension::{RequestRate, VisitTime, parse_delay};
 use super::{MAX_BYTES, MAX_STARS, Robots, Rule, RuleKind};
 
-/// Reads a file as the crawler `agent`.
+/// Parses a file for the crawler `agent`.
 pub(super) fn parse(file: &[u8], agent: &str) -> Robots {
     let (text, is_cut) = cut(file);
     let text = without_mark(text);
@@ -18,7 +18,7 @@ pub(super) fn parse(file: &[u8], agent: &str) -> Robots {
     robots
 }
 
-/// The whole lines among the first [`MAX_BYTES`], and whether that is not all.
+/// Returns the complete lines within the first [`MAX_BYTES`], and whether the file is longer.
 fn cut(file: &[u8]) -> (&[u8], bool) {
     let Some(start) = file.get(..MAX_BYTES).filter(|_| file.len() > MAX_BYTES) else {
         return (file, false);
@@ -50,14 +50,14 @@ fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
-/// The groups for us and for all, as far as they are read.
+/// The groups for this crawler and for all, as far as they are read.
 struct Parser<'a> {
     agent: &'a str,
-    /// Whom the group being read is for.
+    /// Whom the current group is for.
     named: Named,
-    /// Whether a rule was read since the last name: then the next name begins a new group.
+    /// Whether a rule was read since the last name; then the next name begins a new group.
     has_rules: bool,
-    /// What is said to us, if we are named at all.
+    /// The group for this crawler, if the file names it.
     ours: Option<Robots>,
     everyones: Robots,
     sitemaps: Vec<String>,
@@ -121,7 +121,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A rule without a pattern matches nothing, but ends the names of its group all the same.
+    /// Reads a rule. A rule without a pattern matches nothing, but still ends the names of its
+    /// group.
     fn rule(&mut self, kind: RuleKind, value: &[u8], number: u32) {
         self.has_rules = true;
         if !value.is_empty() && (self.named.us || self.named.everyone) {
@@ -135,7 +136,7 @@ impl<'a> Parser<'a> {
         self.add(|robots| robots.crawl_delay = robots.crawl_delay.max(delay));
     }
 
-    /// Adds something to whatever the group being read is for.
+    /// Adds something to the recipients of the current group.
     fn add(&mut self, add: impl Fn(&mut Robots)) {
         if let Some(ours) = self.ours.as_mut().filter(|_| self.named.us) {
             add(ours);
@@ -190,8 +191,8 @@ impl Key {
     }
 }
 
-/// Key and value of a line without its comment. Where the colon is missing, white space does, if
-/// it leaves two words.
+/// Returns key and value of a line without its comment. If the colon is missing, whitespace
+/// replaces it, provided that there are exactly two words.
 fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(b'#', line).unwrap_or(line.len());
     let line = line[..end].trim_ascii();
@@ -207,7 +208,7 @@ fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     is_one_word.then_some((&line[..space], value))
 }
 
-/// The name of a crawler in a file: up to a slash, a star or white space.
+/// Returns the name of a crawler in a file: up to a slash, a star or whitespace.
 fn token(value: &[u8]) -> &[u8] {
     let is_end = |byte: &u8| matches!(byte, b'/' | b'*') || byte.is_ascii_whitespace();
     let end = value.iter().position(is_end).unwrap_or(value.len());

@@ -1,9 +1,9 @@
-//! Patterns of rules, and paths in the spelling they are compared in.
+//! Patterns of rules, and paths in the normalized form in which they are compared.
 //!
-//! A pattern is cut at its stars. The first piece must begin the path, each further one is searched
-//! from where the one before it ended, and the leftmost find is taken: if any way to match exists,
-//! this one does. So there is no backtracking, and since the search for a piece is linear
-//! (two-way), so is the whole: pattern plus path, however many stars.
+//! A pattern is split at its stars. The first piece must begin the path. Each further piece is
+//! searched from the end of the previous match, and the leftmost match is taken: if the pattern can
+//! match at all, this finds a match. So there is no backtracking. Because the search for a piece is
+//! linear (two-way), the whole is linear in pattern plus path, regardless of the number of stars.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::url::escape;
 /// A pattern with `*` for anything and a final `$` for the end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pattern {
-    /// In canonical spelling, without the final `$` and with one star where there were several.
+    /// Normalized, without the final `$`, and with one star in place of several.
     text: Box<[u8]>,
     is_anchored: bool,
 }
@@ -33,7 +33,7 @@ impl Pattern {
         }
     }
 
-    /// How specific it is: the octets of the pattern, in the spelling in which it is compared.
+    /// Returns how specific it is: the number of octets of the normalized pattern.
     pub(super) fn n_octets(&self) -> usize {
         self.text.len() + usize::from(self.is_anchored)
     }
@@ -66,7 +66,7 @@ impl Pattern {
     }
 }
 
-/// In canonical spelling, which is ASCII: a pattern that matches the same.
+/// Writes the normalized pattern, which is ASCII and matches the same paths.
 impl std::fmt::Display for Pattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.text))?;
@@ -74,8 +74,8 @@ impl std::fmt::Display for Pattern {
     }
 }
 
-/// A path and query in the spelling in which patterns see them: a star or dollar of the URL is not
-/// one of a pattern, and so is escaped.
+/// Normalizes a path and query for comparison with patterns. A star or dollar of the URL is
+/// escaped, because it is not one of a pattern.
 pub(super) fn canonical_path(path: &[u8]) -> Cow<'_, [u8]> {
     let is_canonical = |&byte: &u8| byte != b'%' && is_kept(byte);
     if path.iter().all(is_canonical) {
@@ -85,7 +85,7 @@ pub(super) fn canonical_path(path: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// One spelling for escapes; and escapes for what does not belong into a URL, but for what
+/// Normalizes escapes, and escapes characters that are not allowed in URLs, except those that
 /// `is_special` keeps.
 fn canonical(text: &[u8], is_special: impl Fn(u8) -> bool) -> Vec<u8> {
     let mut normal = Vec::with_capacity(text.len());
@@ -101,8 +101,8 @@ fn canonical(text: &[u8], is_special: impl Fn(u8) -> bool) -> Vec<u8> {
     out
 }
 
-/// Characters of URLs, but for three: `*` and `$`, which mean something in patterns, and `'`, which
-/// parsers of URLs escape in a query and not in a path.
+/// Whether the byte is a character of URLs, except three: `*` and `$`, which have a meaning in
+/// patterns, and `'`, which URL parsers escape in a query but not in a path.
 fn is_kept(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!&()+,;=%".contains(&byte)
 }
@@ -172,7 +172,7 @@ mod tests {
         check("/?it's", "/?it%27s", true);
     }
 
-    /// The definition: all ways to give each star a text are tried.
+    /// The definition: tries all ways to replace each star by a text.
     fn is_match_slowly(pattern: &[u8], path: &[u8]) -> bool {
         match (pattern, path) {
             ([], _) | ([b'$'], []) => true,

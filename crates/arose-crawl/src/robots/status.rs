@@ -1,32 +1,32 @@
-//! What the answer to the request for `/robots.txt` means, before a line of it is read.
+//! The meaning of the response to a request for `/robots.txt`, before its lines are read.
 
 use std::time::Duration;
 
 use super::Robots;
 
-/// How long a file may be used before it is fetched again, unless the site is unreachable.
+/// Maximum age of a file before it is fetched again, unless the site is unreachable.
 pub const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// How many redirects are followed; the RFC asks for at least five.
+/// Maximum number of redirects; the RFC requires at least five.
 pub const MAX_REDIRECTS: u32 = 5;
 
-/// After being unreachable for so long, a site is treated as one without rules.
+/// After being unreachable for this long, a site is treated as one without rules.
 pub const UNREACHABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The result of the request, redirects followed.
+/// The result of the request, after redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<'b> {
     /// A final status, and the body.
     Status(u16, &'b [u8]),
     /// More than [`MAX_REDIRECTS`] redirects.
     TooManyRedirects,
-    /// No response that says anything: no such host, no connection, too slow, truncated, in a
-    /// coding that cannot be undone, or redirected to where the crawler does not go.
+    /// No useful response: no such host, no connection, too slow, truncated, cannot be decoded, or
+    /// redirected to a URL where the crawler does not go.
     None,
 }
 
 impl Outcome<'_> {
-    /// Whether the file could not be had, so that nobody knows what is allowed.
+    /// Whether the file was not available, so that it is unknown what is allowed.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         match self {
@@ -38,13 +38,13 @@ impl Outcome<'_> {
 }
 
 impl Robots {
-    /// The rules after this outcome, for the crawler `agent`, on a site that has been unreachable
-    /// for the given time.
+    /// Returns the rules after this outcome, for the crawler `agent`, on a site that has been
+    /// unreachable for the given time.
     ///
-    /// 2xx: the file. 4xx, and redirects without end: there is none, all is allowed. Anything else:
-    /// the site is unreachable and nothing is allowed, for 30 days. RFC 9309 counts 429 among the
-    /// 4xx, but a server that is asked too often has not said that it has no rules; it is treated
-    /// as unreachable, so that its Retry-After is waited for.
+    /// 2xx: the file applies. 4xx, and redirects without end: there is no file, and everything is
+    /// allowed. Anything else: the site is unreachable, and nothing is allowed, for 30 days. RFC
+    /// 9309 counts 429 among the 4xx. But a server that receives too many requests has not said
+    /// that it has no rules. It is treated as unreachable, so that its Retry-After is obeyed.
     #[must_use]
     pub fn from_outcome(outcome: Outcome<'_>, agent: &str, unreachable_for: Duration) -> Self {
         match outcome {

@@ -1,11 +1,11 @@
-//! `X-Robots-Tag`: what a response says about itself to crawlers.
+//! `X-Robots-Tag`: the directives of a response for crawlers.
 //!
-//! A header holds directives between commas. `name:` before a directive addresses it, and those
-//! that follow, to one crawler. Some directives have values, of which `unavailable_after` is a date
-//! that may itself hold commas and colons. All headers count, and the strictest directive holds.
-//! `unavailable_after` is about search results: it says nothing about links.
+//! A header has directives separated by commas. `name:` before a directive addresses it, and those
+//! that follow, to one crawler. Some directives have values; that of `unavailable_after` is a date,
+//! which may itself have commas and colons. All headers count, and the strictest directive applies.
+//! `unavailable_after` is about search results and says nothing about links.
 
-/// Directives with a value, which are no names of crawlers.
+/// Directives with a value, which are not names of crawlers.
 const WITH_VALUE: [&str; 4] = [
     "unavailable_after",
     "max-snippet",
@@ -13,7 +13,8 @@ const WITH_VALUE: [&str; 4] = [
     "max-video-preview",
 ];
 
-/// Whether the header with this value tells everybody, or the crawler `agent`, not to follow links.
+/// Whether the header with this value tells all crawlers, or the crawler `agent`, not to follow
+/// links.
 pub(crate) fn forbids_following(value: &str, agent: &str) -> bool {
     let mut is_for_us = true;
     for part in value.split(',') {

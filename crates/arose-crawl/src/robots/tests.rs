@@ -1,4 +1,4 @@
-//! Groups, precedence, extensions, and any bytes.
+//! Tests of groups, precedence and extensions, and of any bytes.
 
 use std::time::Duration;
 
@@ -197,8 +197,8 @@ fn rules_are_shown_as_written() {
     assert_eq!(verdict.rule.unwrap().to_string(), "Disallow: /a%2fb*$");
 }
 
-/// A file that is all stars, against a path on which a backtracking matcher would never return.
-/// Ten thousand such rules take milliseconds here; with backtracking the first would not end.
+/// A file of stars only, against a path on which a backtracking matcher would never return. Ten
+/// thousand such rules take milliseconds here. With backtracking, the first would not end.
 #[test]
 fn wildcards_do_not_blow_up() {
     let rule = format!("Disallow: /{}b$\n", "*a".repeat(20));
@@ -212,7 +212,7 @@ fn wildcards_do_not_blow_up() {
     );
 }
 
-/// Something that looks like a file, or does not.
+/// Bytes that look like a file, or do not.
 fn any_file() -> impl Strategy<Value = Vec<u8>> {
     let line = "(user-agent|allow|disallow|crawl-delay|request-rate|visit-time|sitemap|x)?[: ]{0,2}[a/*$%5#0-9. -]{0,12}[\r\n]{0,2}";
     let lines = prop::collection::vec(line, 0..20).prop_map(|lines| lines.concat().into_bytes());
@@ -246,7 +246,7 @@ proptest! {
     }
 }
 
-/// What is kept of a file says the same to us, and says it again when it is kept once more.
+/// A kept file has the same rules for this crawler, also after it is kept again.
 #[test]
 fn kept_rules_decide_alike() {
     let file = b"User-agent: *\nDisallow: /\nUser-agent: arose\nAllow: /a*b$\nDisallow: /caf\xc3\xa9/\n\

@@ -1,4 +1,4 @@
-//! Learning URL rules offline, from a list of URLs with what stands for their contents.
+//! Learns URL rules offline, from a list of URLs with digests of their contents.
 
 use std::io::BufRead;
 
@@ -6,28 +6,28 @@ use arose::digest::digest64;
 use arose::dust::{Config, Learner, Place, Standing, State};
 use serde_json::Value;
 
-/// What a list of URLs teaches.
+/// The result of learning from a list of URLs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
-    /// Rules with evidence, in the order in which they were thought of.
+    /// Rules with evidence, in the order in which they were first considered.
     pub rules: Vec<Standing>,
-    /// Lines with a URL and a content.
+    /// Number of lines with a URL and a content.
     pub n_urls: u64,
     /// Of these: pages that do not count, such as errors.
     pub n_errors: u64,
-    /// Lines that are neither.
+    /// Number of malformed lines.
     pub n_bad: u64,
-    /// URLs that the active rules make the same as one before.
+    /// Number of URLs that the active rules map to the same URL as an earlier one.
     pub n_covered: u64,
 }
 
 /// Longer lines are skipped and counted.
 const MAX_LINE: usize = 1 << 20;
 
-/// Learns from lines, each of which is a JSON object with the fields `url` and `digest`, a URL and
-/// a digest with a tab between them, or a line of a CDXJ index. Pages with equal digests are the
-/// same. Where there is a field `status`, only 200 counts. Nothing is fetched, so rules come from
-/// pairs of URLs in the list alone, and every URL that a rule covers audits it.
+/// Learns from lines. Each is a JSON object with the fields `url` and `digest`, a URL and a digest
+/// separated by a tab, or a line of a CDXJ index. Pages with equal digests are the same. If there
+/// is a field `status`, only 200 counts. Nothing is fetched, so rules come only from pairs of URLs
+/// in the list, and every URL that a rule covers audits it.
 ///
 /// # Errors
 ///
@@ -75,8 +75,8 @@ pub fn learn(mut lines: impl BufRead, config: Config) -> std::io::Result<Learned
     })
 }
 
-/// The next line without its end; whether there is one. Of one that is too long some bytes are
-/// left, which are no line of any kind.
+/// Reads the next line without its end; returns whether there is one. A line that is too long is
+/// reduced to some bytes that are not a valid line.
 fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bool> {
     line.clear();
     let mut has_some = false;
@@ -104,7 +104,7 @@ fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bo
     Ok(has_some)
 }
 
-/// The URL of a line and its content, if it is a page that counts.
+/// Returns the URL of a line and its content, if it is a page that counts.
 fn parse(line: &[u8]) -> Option<(String, Option<u64>)> {
     let line = std::str::from_utf8(line).ok()?;
     let object = match line.as_bytes().first()? {
@@ -154,7 +154,7 @@ mod tests {
             .collect()
     }
 
-    /// The same list in each form teaches the same.
+    /// The same list gives the same rules in each format.
     #[test]
     fn every_form_of_a_list() {
         let urls = (0..300).map(|n| (format!("http://a.b/item/{}?sid=x{n}", n % 40), n % 40));
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(learned(&cdxj), expected);
     }
 
-    /// A rule that later lines contradict does not stay, and errors teach nothing.
+    /// A rule that later lines contradict does not stay active, and errors are ignored.
     #[test]
     fn later_lines_can_refute() {
         let mut text = String::new();

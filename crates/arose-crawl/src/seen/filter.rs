@@ -1,14 +1,14 @@
-//! Bloom filters of single blocks: most keys that are not there are not looked for.
+//! Bloom filters of single blocks, which exclude most keys that are not there.
 //!
-//! A filter over a whole run would be read at seven random places per key. Here each block of a run
-//! has a filter of its own, as large as a line of the processor's cache, and a sorted batch of keys
-//! walks through them in the order of memory. With 31 keys a block that is 16.5 bits a key, and 7
-//! hashes give a false positive in 0.06 % of cases (Bloom 1970). Being wrong costs a look into the
-//! block, never a wrong answer.
+//! A filter over a whole sorted run would be read at seven random positions per key. Here each
+//! block of a sorted run has a filter of its own, with the size of a CPU cache line. A sorted batch
+//! of keys goes through the filters in memory order. With 31 keys per block there are 16.5 bits per
+//! key, and with 7 hashes 0.06% of lookups are false positives (Bloom 1970). A false positive costs
+//! a search in the block, but never gives a wrong result.
 
 use arose::mix::mix;
 
-/// The size of a filter in a file.
+/// The size of a filter in a file in bytes.
 pub(super) const FILTER_BYTES: usize = 64;
 
 const N_HASHES: u32 = 7;
@@ -25,8 +25,8 @@ impl Filter {
         }
     }
 
-    /// Whether the key may have been added; if not, it was not. Looks at all bits: guessing wrongly
-    /// where to stop costs more.
+    /// Whether the key may have been added; if false, it was not. Checks all bits, because a
+    /// mispredicted early exit costs more.
     pub(super) fn may_contain(&self, key: u128) -> bool {
         bits(key).fold(1, |all, (word, bit)| all & self.0[word] >> bit) & 1 == 1
     }
@@ -52,7 +52,7 @@ impl Filter {
     }
 }
 
-/// Nine bits of a hash each: which word, and which of its bits.
+/// Returns the word and the bit in it for each hash, from nine bits each.
 fn bits(key: u128) -> impl Iterator<Item = (usize, u32)> {
     let hash = mix((key >> 64) as u64 ^ mix(key as u64));
     (0..N_HASHES).map(move |n| {
@@ -70,7 +70,7 @@ mod tests {
         u128::from(random.next_u64()) << 64 | u128::from(random.next_u64())
     }
 
-    /// The chance that these bits of 512 are all left empty.
+    /// The probability that these bits of 512 are all left empty.
     fn empty(n: f64) -> f64 {
         (1.0 - n / 512.0).powi(7 * 31)
     }
@@ -85,11 +85,11 @@ mod tests {
         assert!(keys.iter().all(|&key| read.may_contain(key)));
     }
 
-    /// A key passes a filter with the share `f` of its bits set with chance `f^7`, whose mean over
-    /// filters is `p^7 (1 + 21 v / p^2)` to the second order, for mean `p` and variance `v` of the
-    /// share of 512 bins that 7 * 31 balls fall into: 0.00059. 10,000 filters are asked for 1,000
-    /// keys each. Since answers of one filter hang together, the standard error is taken from the
-    /// rates of the filters.
+    /// A key passes a filter with the share `f` of its bits set with probability `f^7`. Its mean
+    /// over filters is `p^7 (1 + 21 v / p^2)` to the second order, for mean `p` and variance `v` of
+    /// the share of 512 bins that 7 * 31 balls fall into: 0.00059. 10,000 filters are tested with
+    /// 1,000 keys each. Because results of one filter are correlated, the standard error is
+    /// computed from the rates of the filters.
     #[test]
     fn false_positives_are_as_rare_as_computed() {
         let mut random = SplitMix::new(2);

@@ -1,8 +1,9 @@
-//! From a full buffer to a run, here or on a thread.
+//! Turns a full buffer into a sorted run, here or on a thread.
 //!
 //! A full buffer is *frozen*: lookups still find its keys, and new ones go into another. The frozen
-//! keys and the newest runs become one run, which takes their place in the commit after it is
-//! written. Until then nothing on the disk has changed but for a file that no manifest names.
+//! keys and the newest sorted runs become one sorted run, which replaces them in the commit after
+//! it is written. Until then nothing on the disk has changed, except for a file that is not in the
+//! manifest.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,24 +17,24 @@ use super::{KeyHash, Keys, Merges, Seen, words};
 use crate::error::Error;
 use crate::task::Task;
 
-/// Buffers that may be filled while runs are merged.
+/// Maximum number of buffers that are filled while sorted runs are merged.
 const MOST_BUFFERS: usize = 4;
 
-/// A merge that is under way.
+/// A merge in progress.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     frozen: Option<Frozen>,
-    /// Reads a run into memory.
+    /// Reads a sorted run into memory.
     holding: Option<Task<()>>,
 }
 
 #[derive(Debug)]
 struct Frozen {
     keys: Arc<Keys>,
-    /// How many of the newest runs are merged, and the number of the new one.
+    /// The number of newest sorted runs that are merged, and the number of the new one.
     n_merged: usize,
     number: u64,
-    /// Up to where the keys go.
+    /// The last mark of the keys.
     mark: u64,
     strings_end: u64,
     task: Option<Task<Option<Run>>>,
@@ -41,7 +42,7 @@ struct Frozen {
 }
 
 impl Growth {
-    /// The frozen keys.
+    /// Returns the frozen keys.
     pub(super) fn keys(&self) -> Option<Arc<Keys>> {
         self.frozen.as_ref().map(|frozen| Arc::clone(&frozen.keys))
     }
@@ -54,13 +55,13 @@ impl Growth {
 }
 
 impl Seen {
-    /// Whether there are as many committed keys as a run begins with.
+    /// Whether there are enough committed keys for a sorted run.
     pub(super) fn is_buffer_full(&self) -> bool {
         self.buffer.len() - self.uncommitted.len() >= self.config.buffer_keys.max(1)
     }
 
-    /// Whether a run is written and waits to take its place. Waits for one if there are too many
-    /// keys in memory.
+    /// Whether a sorted run is written and ready to be installed. Waits for one if there are too
+    /// many keys in memory.
     pub(super) fn has_merged(&mut self) -> Result<bool, Error> {
         let is_crowded = self.buffer.len() >= MOST_BUFFERS * self.config.buffer_keys.max(1);
         let Some(frozen) = &mut self.growth.frozen else {
@@ -86,7 +87,7 @@ impl Seen {
         frozen.is_some_and(|frozen| frozen.run.is_some())
     }
 
-    /// Puts frozen keys back, after a merge that failed.
+    /// Puts frozen keys back after a failed merge.
     fn thaw(&mut self) {
         if let Some(frozen) = self.growth.frozen.take() {
             let keys = frozen.keys.iter();
@@ -94,7 +95,7 @@ impl Seen {
         }
     }
 
-    /// Puts a run that is ready in its place, and begins the next one if it is time to.
+    /// Installs a sorted run that is ready, and starts the next one if necessary.
     pub(super) fn grow(&mut self) -> Result<(), Error> {
         if let Some(task) = self.growth.holding.take_if(|task| task.is_finished()) {
             task.join()?;
@@ -154,9 +155,9 @@ impl Seen {
         Ok(())
     }
 
-    /// Replaces runs by the one that was made of them. The manifest decides: before it is replaced
-    /// nothing has changed, after it all has. The log begins anew, with what was committed
-    /// meanwhile.
+    /// Replaces sorted runs by their merged one. The manifest decides: before it is replaced,
+    /// nothing has changed; after it, everything has. The log starts over, with the keys that were
+    /// committed meanwhile.
     fn install(&mut self) -> Result<(), Error> {
         let Some(frozen) = &self.growth.frozen else {
             return Ok(());
@@ -195,13 +196,13 @@ impl Seen {
         self.hold_last()
     }
 
-    /// Holds runs in memory, the oldest and largest first, as far as they fit.
+    /// Loads sorted runs into memory, the oldest and largest first, as far as they fit.
     pub(super) fn hold_runs(&self) -> Result<(), Error> {
         let held = self.held_runs();
         held.into_iter().try_for_each(|at| self.runs[at].hold())
     }
 
-    /// Holds the newest run in memory, if it fits.
+    /// Loads the newest sorted run into memory, if it fits.
     fn hold_last(&mut self) -> Result<(), Error> {
         if self.held_runs().last() != Some(&(self.runs.len() - 1)) {
             return Ok(());
@@ -212,14 +213,14 @@ impl Seen {
         match self.config.merges {
             Merges::Here => run.hold(),
             Merges::Aside => {
-                // One that is replaced already does not matter.
+                // If it is replaced meanwhile, that does not matter.
                 self.growth.holding = Some(Task::start(move |_| run.hold()));
                 Ok(())
             }
         }
     }
 
-    /// Which runs fit into the memory that they may take.
+    /// Returns the sorted runs that fit into the memory limit.
     fn held_runs(&self) -> Vec<usize> {
         let mut n_left = self.config.held_bytes;
         let fits = |&at: &usize| match n_left.checked_sub(self.runs[at].n_block_bytes()) {
@@ -232,7 +233,7 @@ impl Seen {
         (0..self.runs.len()).filter(fits).collect()
     }
 
-    /// Runs that are less than twice as large as all that is newer.
+    /// Returns how many sorted runs are less than twice as large as all newer keys.
     fn n_runs_to_merge(&self, n_keys: u64) -> usize {
         let mut n_newer = n_keys;
         let small = self.runs.iter().rev().take_while(|run| {

@@ -1,13 +1,13 @@
-//! The log: records that are in no run yet, so that no crash loses them.
+//! The log: records that are not in a sorted run yet, so that a crash does not lose them.
 //!
 //! ```text
 //! log   = frame*
 //! frame = n_records strings_end mark checksum record*     8 bytes each, little-endian
 //! ```
 //!
-//! One commit is one frame and one write. A frame that a crash cut short has the wrong checksum; it
-//! and what follows are cut off. So are frames with a higher mark than whoever opens the log knows
-//! of: a power cut may have kept their counterparts elsewhere from the disk.
+//! One commit is one frame and one write. A frame that a crash left partial has the wrong checksum;
+//! it is cut off with everything after it. So are frames with a higher mark than the caller knows:
+//! after a power failure, their counterparts elsewhere may not be on the disk.
 
 use std::path::{Path, PathBuf};
 
@@ -27,24 +27,24 @@ pub(super) struct KeyLog {
     pub(super) path: PathBuf,
     file: File,
     width: Width,
-    /// Where the last whole frame ends.
+    /// The end of the last complete frame.
     end: u64,
 }
 
-/// What a log held when it was opened.
+/// The contents of a log when it was opened.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     pub(super) records: Vec<KeyRecord>,
-    /// How much of the kept strings its last frame vouches for.
+    /// The length of the kept strings that its last frame confirms.
     pub(super) strings_end: Option<u64>,
     /// The mark of its last frame.
     pub(super) mark: Option<u64>,
-    /// Where that frame ends.
+    /// The end of that frame.
     end: u64,
 }
 
 impl KeyLog {
-    /// Starts an empty log.
+    /// Creates an empty log.
     pub(super) fn create(path: &Path, width: Width) -> Result<Self, Error> {
         let file = File::create(path).context("creating", path)?;
         Ok(Self {
@@ -55,7 +55,7 @@ impl KeyLog {
         })
     }
 
-    /// Opens a log, reads the frames that [count](Valid) and cuts off the rest.
+    /// Opens a log, reads its [valid](Valid) frames and cuts off the rest.
     pub(super) fn open(path: &Path, width: Width, valid: Valid) -> Result<(Self, Replay), Error> {
         let file = File::open(path).context("opening", path)?;
         let replay = read(path, width, valid)?;
@@ -73,7 +73,7 @@ impl KeyLog {
         Ok((log, replay))
     }
 
-    /// Appends a frame. If that fails, the log is what it was.
+    /// Appends a frame. On failure, the log is unchanged.
     pub(super) fn append(
         &mut self,
         records: &[KeyRecord],
@@ -102,17 +102,17 @@ impl KeyLog {
     }
 }
 
-/// Which frames of a log count.
+/// Which frames of a log are valid.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Valid {
-    /// Those that speak of no more kept strings than there are bytes: after a loss of power the log
+    /// Those that refer to at most this many bytes of kept strings: after a power failure, the log
     /// may be ahead of them.
     pub(super) n_string_bytes: u64,
     /// Those up to this mark.
     pub(super) until: u64,
 }
 
-/// Reads the frames of a log that count.
+/// Reads the valid frames of a log.
 pub(super) fn read(path: &Path, width: Width, valid: Valid) -> Result<Replay, Error> {
     let bytes = std::fs::read(path).context("reading", path)?;
     let mut replay = Replay::default();
@@ -130,12 +130,12 @@ pub(super) fn read(path: &Path, width: Width, valid: Valid) -> Result<Replay, Er
     Ok(replay)
 }
 
-/// Of a frame with a checksum of zero, at its place.
+/// Returns the checksum of a frame whose checksum field is zero, at its position.
 fn checksum(frame: &[u8], start: u64) -> u64 {
     digest64(frame) ^ mix(start)
 }
 
-/// A frame, and what follows it.
+/// A frame, and the bytes after it.
 struct LogFrame<'b> {
     records: Vec<KeyRecord>,
     strings_end: u64,
@@ -143,7 +143,7 @@ struct LogFrame<'b> {
     rest: &'b [u8],
 }
 
-/// Reads the frame at the beginning of `bytes`, if it is whole.
+/// Reads the frame at the beginning of `bytes`, if it is complete.
 fn read_frame(bytes: &[u8], width: Width, start: u64) -> Option<LogFrame<'_>> {
     let head = bytes.first_chunk::<HEAD_BYTES>()?;
     let number = |at: usize| {
@@ -186,8 +186,8 @@ mod tests {
         }
     }
 
-    /// However short a crash cuts the file, the frames before the cut are there, and a further one
-    /// can be written.
+    /// Wherever a crash cuts the file, the frames before the cut are there, and another one can be
+    /// written.
     #[test]
     fn a_cut_log_keeps_its_whole_frames() {
         let folder = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(replay.strings_end, Some(10));
     }
 
-    /// What has too high a mark is cut off, and does not come back behind what is written next.
+    /// Frames with a higher mark are cut off, and do not reappear after the next frame.
     #[test]
     fn a_log_counts_up_to_a_mark() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! The manifest: which files are the set.
+//! The manifest: the list of the files of the set.
 //!
-//! A text of a few lines, replaced as a whole: written beside, brought to the disk, renamed. Until
-//! the rename the old files are the set, after it the new ones; files it does not name are left by
-//! a crash and are removed.
+//! A text of a few lines, which is replaced atomically: written to another file, synced, renamed.
+//! Until the rename the old files are the set, after it the new ones. Files that are not in the
+//! manifest were left by a crash and are removed.
 //!
 //! ```text
 //! arose-seen 2
@@ -26,18 +26,18 @@ use super::record::Width;
 use crate::error::{Context, Error};
 use crate::url;
 
-/// The version of all formats in the folder.
+/// The version of all formats in the directory.
 const VERSION: u64 = 2;
 
 /// The names of the files, as numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Manifest {
     pub(super) log: u64,
-    /// The oldest first.
+    /// Oldest first.
     pub(super) runs: Vec<u64>,
-    /// How much of the kept strings the runs need.
+    /// The length of the kept strings that the sorted runs need.
     pub(super) strings_end: u64,
-    /// The mark of the commit that the runs go up to.
+    /// The mark of the last commit in the sorted runs.
     pub(super) mark: u64,
 }
 
@@ -46,13 +46,13 @@ impl Manifest {
         folder.join(format!("log-{:08}", self.log))
     }
 
-    /// The number for the next file.
+    /// Returns the number for the next file.
     pub(super) fn next_number(&self) -> u64 {
         let newest = self.runs.iter().copied().chain([self.log]).max();
         newest.unwrap_or_default() + 1
     }
 
-    /// Reads the manifest of a folder, if it has one.
+    /// Reads the manifest of a directory, if it has one.
     pub(super) fn read(folder: &Path, width: Width) -> Result<Option<Self>, Error> {
         let path = path(folder);
         let text = match fs::read_to_string(&path) {
@@ -62,10 +62,10 @@ impl Manifest {
         Self::parse(&text, &path, width).map(Some)
     }
 
-    /// Makes this the manifest of the folder, at once or not at all; [`sync`] makes it last.
+    /// Makes this the manifest of the directory, atomically; [`sync`] makes it durable.
     pub(super) fn write(&self, folder: &Path, width: Width) -> Result<(), Error> {
         let temporary = folder.join("manifest.tmp");
-        // A manifest that lasts must not name files whose names do not.
+        // A durable manifest must not list files whose names are not durable.
         sync(folder)?;
         let write = |text: &str| {
             let file = disk::File::create(&temporary)?;
@@ -76,7 +76,7 @@ impl Manifest {
         write(&self.text(width)).context("writing", &temporary)
     }
 
-    /// Removes what a crash left: files of ours that this does not name.
+    /// Removes files of the set that are not in the manifest, as a crash leaves them.
     pub(super) fn remove_others(&self, folder: &Path) -> Result<(), Error> {
         let mut named: Vec<PathBuf> = self.runs.iter().map(|&run| run_path(folder, run)).collect();
         named.push(self.log_path(folder));
@@ -111,7 +111,7 @@ impl Manifest {
     }
 
     fn parse(text: &str, path: &Path, width: Width) -> Result<Self, Error> {
-        let damaged = || Error::damaged(path, "it is no manifest");
+        let damaged = || Error::damaged(path, "it is not a manifest");
         let mut fields = text.lines().map(|line| line.split_once(' '));
         let mut number = |key: &str| match fields.next().flatten() {
             Some((name, value)) if name == key => value.parse::<u64>().ok(),
@@ -149,7 +149,7 @@ impl Manifest {
     }
 }
 
-/// Returns when the names of files in the folder are on the disk.
+/// Returns when the file names in the directory are on the disk.
 pub(super) fn sync(folder: &Path) -> Result<(), Error> {
     disk::sync_folder(folder).context("writing", folder)
 }

@@ -1,4 +1,4 @@
-//! Runs and the buffer into one run.
+//! Merges sorted runs and the buffer into one sorted run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use super::record::{KeyRecord, Width};
 use super::run::{Cursor, Run, RunWriter};
 use crate::error::Error;
 
-/// Records written between two looks at whether to stop.
+/// Number of records written between two checks whether to stop.
 const PACE: u64 = 1 << 16;
 
-/// Writes the records of `runs` and of `buffer`, which ascends, as one run. Of records with one key
-/// the oldest stays. Returns the run, or none if it was told to stop.
+/// Writes the records of `runs` and of `buffer`, which ascends, as one sorted run. Of records with
+/// the same key, the oldest is kept. Returns the sorted run, or `None` if it was told to stop.
 pub(super) fn merge(
     runs: &[Arc<Run>],
     buffer: Vec<KeyRecord>,
@@ -28,7 +28,8 @@ pub(super) fn merge(
     }
     let mut writer = RunWriter::create(path, width)?;
     let (mut last, mut n_written) = (None, 0_u64);
-    // The oldest comes first among equals. There are a handful: looking at each beats a heap.
+    // The oldest comes first among equals. There are only a few, so checking each is faster than a
+    // heap.
     while let Some(place) = (0..heads.len()).min_by_key(|&place| heads[place].0.key) {
         let (record, index) = heads[place];
         match inputs[index].next()? {

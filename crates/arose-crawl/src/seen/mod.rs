@@ -1,40 +1,41 @@
-//! The duplicate-URI checker: was this URL met before?
+//! The seen set: an exact, persistent set of all URLs met, in bounded memory.
 //!
-//! *Question.* Nine links in ten lead to pages that are already known. Each URL must come through
-//! exactly once, among billions, in bounded memory, and also after the process was killed.
+//! *Question.* Nine links in ten lead to pages that are already known. Each URL must be reported as
+//! new exactly once, among billions, in bounded memory, and also after the process was killed.
 //!
-//! *Idea.* A hash set in memory ends with the memory; a B-tree on disk costs a random read and
-//! write per link. Instead, as in DRUM (Lee et al. 2008) and log-structured trees (O'Neil et al.
-//! 1996), keep the keys in *runs*: sorted immutable files. New keys gather in a buffer in memory
-//! and in a log; a full buffer is sorted and written as a run, merged with the newest runs while
-//! these are less than twice as large, so that there are few runs and each key is rewritten a few
-//! times. URLs are asked for in batches: a sorted batch meets the blocks of a run in order, many
-//! keys of one host in one block, since keys begin with the host. A filter per block tells most
-//! new keys without a look into it, and runs are held in memory as far as that is allowed. The
-//! answer is exact all the same: a filter's yes is checked in the block.
+//! *Idea.* A hash set in memory is limited by the memory, and a B-tree on disk costs a random read
+//! and write per link. Instead, as in DRUM (Lee et al. 2008) and log-structured trees (O'Neil et
+//! al. 1996), the keys are in *sorted runs*: immutable sorted files. New keys are collected in a
+//! buffer in memory and in a log. A full buffer is sorted and written as a sorted run. It is merged
+//! with the newest sorted runs while these are less than twice as large. So there are few sorted
+//! runs, and each key is rewritten a few times. URLs are looked up in batches: a sorted batch meets
+//! the blocks of a sorted run in order. Because keys begin with the host, many keys of one host are
+//! in one block. A filter per block recognizes most new keys without a search in it, and sorted
+//! runs are kept in memory up to a limit. The result is exact all the same: a positive result of a
+//! filter is checked in the block.
 //!
-//! *Collisions.* By default the key is all that is kept, and two URLs of one fingerprint are one
-//! (see [`crate::fingerprint`] for how rarely). [`Strings::Keep`] keeps the URLs as well, and
-//! compares them when keys agree; a URL whose key is taken by another one gets a further key.
+//! *Collisions.* By default only the key is kept, and two URLs with one fingerprint are taken for
+//! the same (see [`crate::fingerprint`] for how rarely). [`Strings::Keep`] also keeps the URLs, and
+//! compares them if keys are equal. A URL whose key belongs to another one gets a further key.
 //!
 //! *Parameters.* [`Config::buffer_keys`], [`Config::held_bytes`], and the size of batches, which
-//! the caller chooses: large ones are cheaper each, small ones answer sooner. *Cost.* On disk 19
-//! bytes a URL (27 and the URL itself if it is kept) and as much again while runs are merged; in
-//! memory 2.7 bytes a URL, 50 bytes a key of the buffer, and the runs that are held, 16 bytes a
-//! URL. Time per URL grows with the logarithm of their number: `examples/seen_scale.rs` takes 0.43
-//! µs to normalise and ask for a URL among a million and 0.62 µs among 50 million, with 1 GB on
-//! disk.
+//! the caller chooses: large ones cost less per URL, small ones return sooner. *Cost.* On disk 19
+//! bytes per URL (27 and the URL itself if it is kept) and as much again while sorted runs are
+//! merged. In memory 2.7 bytes per URL, 50 bytes per key of the buffer, and 16 bytes per URL of the
+//! sorted runs in memory. Time per URL grows with the logarithm of their number:
+//! `examples/seen_scale.rs` takes 0.43 µs to normalize and look up a URL among a million and 0.62
+//! µs among 50 million, with 1 GB on disk.
 //!
-//! *Safety.* [`Seen::commit`] makes all answers so far survive the end of the process,
-//! [`Seen::sync`] also that of the machine. Answers that were not committed are forgotten by a
-//! crash: whoever is told `New` first stores the URL and commits then, and nothing is lost. A power
-//! cut may keep what was stored from the disk and not what was committed here, so commits have
-//! *marks*, and the set is opened up to the mark that the store knows ([`Seen::open_until`]). Runs
-//! are never undone: before the one commit that replaces runs ([`Seen::is_full`]) the store syncs.
-//! A folder is used by one process at a time. Runs may be merged [aside](Merges::Aside), while the
-//! set is used: what is merged stays in the log until the new run takes its place.
+//! *Safety.* After [`Seen::commit`] all results so far survive the end of the process, after
+//! [`Seen::sync`] also that of the machine. A crash forgets results that were not committed. So a
+//! caller that receives `New` first stores the URL and then commits, and nothing is lost. A power
+//! failure may lose stored URLs and keep those committed here. So commits have *marks*, and the set
+//! is opened up to the mark that the store knows ([`Seen::open_until`]). Sorted runs are never
+//! undone: before the one commit that replaces sorted runs ([`Seen::is_full`]), the store syncs. A
+//! directory is used by one process at a time. Sorted runs may be merged [aside](Merges::Aside),
+//! while the set is used: their new keys stay in the log until the new sorted run is installed.
 //!
-//! *Not for* taking URLs back: there is no removal.
+//! *Not for* removing URLs: there is no removal.
 //!
 //! ```
 //! use arose_crawl::fingerprint::Fingerprint;
@@ -77,16 +78,17 @@ use manifest::Manifest;
 use record::{KeyRecord, Width};
 use run::Run;
 
-/// How the set is kept.
+/// Settings of the set.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
-    /// How many new keys are gathered before they are written as a run; 50 bytes of memory each.
+    /// Number of new keys that are collected before they are written as a sorted run; 50 bytes of
+    /// memory each.
     pub buffer_keys: usize,
-    /// Bytes of runs that may be held in memory; others are read as they are asked for.
+    /// Maximum number of bytes of sorted runs in memory; others are read when needed.
     pub held_bytes: usize,
     /// Whether URLs are kept.
     pub strings: Strings,
-    /// Where runs are merged.
+    /// Where sorted runs are merged.
     pub merges: Merges,
 }
 
@@ -110,56 +112,57 @@ impl Config {
     }
 }
 
-/// Whether URLs are kept beside their fingerprints. A folder stays what it was made as.
+/// Whether URLs are kept in addition to their fingerprints. This cannot change for an existing
+/// directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strings {
-    /// Fingerprints alone: two URLs that share one are taken for the same.
+    /// Only fingerprints: two URLs that share one are taken for the same.
     Drop,
-    /// URLs too: no two are ever confused.
+    /// URLs too: two URLs are never confused.
     Keep,
 }
 
-/// Where runs are merged; the answers do not depend on it.
+/// Where sorted runs are merged; this does not affect results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merges {
-    /// In the commit that finds the buffer full, which takes as long as that takes.
+    /// In the commit that finds the buffer full, which waits for the merge.
     Here,
-    /// On a thread, while the set is used. Keys that come meanwhile gather in memory, up to
-    /// four buffers; then commits wait.
+    /// On a thread, while the set is used. Keys that arrive meanwhile are collected in memory, up
+    /// to four buffers; then commits wait.
     Aside,
 }
 
 /// Whether a URL was met before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Membership {
-    /// Never. This is said once for each URL.
+    /// Never. This is returned once for each URL.
     New,
     /// Yes.
     Known,
 }
 
-/// A URL to be asked for.
+/// A URL to be looked up.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'u> {
     /// Its fingerprint.
     pub fingerprint: Fingerprint,
-    /// Itself, in normal form; not looked at unless [`Strings::Keep`].
+    /// The normalized URL; not used unless [`Strings::Keep`].
     pub url: &'u str,
 }
 
-/// The set of URLs seen, in a folder.
+/// The set of URLs seen, in a directory.
 #[derive(Debug)]
 pub struct Seen {
     folder: PathBuf,
-    /// Held as long as the folder is in use.
+    /// Locked as long as the directory is in use.
     _lock: disk::Lock,
     config: Config,
     width: Width,
     manifest: Manifest,
-    /// The oldest first.
+    /// Oldest first.
     runs: Vec<Arc<Run>>,
     log: KeyLog,
-    /// Keys that are in no run, with the place of their URL.
+    /// Keys that are not in a sorted run, with the positions of their URLs.
     buffer: Keys,
     growth: Growth,
     /// Those of them that are not in the log either.
@@ -167,29 +170,29 @@ pub struct Seen {
     strings: Option<strings::StringFile>,
     /// The mark of the last commit.
     mark: u64,
-    /// How often the answer was `New` since the set was opened.
+    /// How often the result was `New` since the set was opened.
     n_new: u64,
 }
 
-/// Keys with the places of their URLs.
+/// Keys with the positions of their URLs.
 type Keys = HashMap<[u64; 2], u64, KeyHash>;
 
 impl Seen {
-    /// Opens the set in `folder`, or makes an empty one.
+    /// Opens the set in `folder`, or creates an empty one.
     ///
     /// # Errors
     ///
-    /// If the folder is in use, was made with other settings, or is damaged.
+    /// If the directory is in use, was created with other settings, or is damaged.
     pub fn open(folder: &Path, config: Config) -> Result<Self, Error> {
         Self::open_until(folder, config, u64::MAX)
     }
 
-    /// The mark of the last commit of the set in a folder, which is not changed; 0 if there is
-    /// none.
+    /// Returns the mark of the last commit of the set in a directory, which is not changed; 0 if
+    /// there is no set.
     ///
     /// # Errors
     ///
-    /// If the set was made with other settings or is damaged.
+    /// If the set was created with other settings or is damaged.
     pub fn last_mark(folder: &Path, config: Config) -> Result<u64, Error> {
         let width = config.width();
         let Some(manifest) = Manifest::read(folder, width)? else {
@@ -203,11 +206,11 @@ impl Seen {
         Ok(replay.mark.unwrap_or(manifest.mark))
     }
 
-    /// Opens the set as it was after the commit with mark `until`; what came later is forgotten.
+    /// Opens the set as it was after the commit with mark `until`; later commits are forgotten.
     ///
     /// # Errors
     ///
-    /// As [`Seen::open`], and if runs hold what came later.
+    /// As [`Seen::open`], and if sorted runs include later commits.
     pub fn open_until(folder: &Path, config: Config, until: u64) -> Result<Self, Error> {
         disk::create_folder(folder).context("creating", folder)?;
         let lock = lock(folder)?;
@@ -217,7 +220,7 @@ impl Seen {
             None => found(folder, width)?,
         };
         if manifest.mark > until {
-            let what = "it has URLs that the journal does not know";
+            let what = "it has URLs that are not in the journal";
             return Err(Error::damaged(folder, what));
         }
         manifest.remove_others(folder)?;
@@ -268,25 +271,25 @@ impl Seen {
         Ok(seen)
     }
 
-    /// Where it is.
+    /// Returns its directory.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// How many URLs are in the set.
+    /// Returns the number of URLs in the set.
     #[must_use]
     pub fn len(&self) -> u64 {
         let in_runs: u64 = self.runs.iter().map(|run| run.n_records).sum();
         in_runs + self.growth.n_keys() + self.buffer.len() as u64
     }
 
-    /// How many URLs of the set are committed.
+    /// Returns the number of committed URLs in the set.
     #[must_use]
     pub fn n_committed(&self) -> u64 {
         self.len() - self.uncommitted.len() as u64
     }
 
-    /// How often the answer was [`Membership::New`] since the set was opened.
+    /// Returns how often the result was [`Membership::New`] since the set was opened.
     #[must_use]
     pub fn n_new(&self) -> u64 {
         self.n_new
@@ -298,13 +301,13 @@ impl Seen {
         self.len() == 0
     }
 
-    /// Asks for a batch of URLs and adds those that are new. The answers are in the order of the
-    /// batch; of a URL that is new and occurs twice in it, the first is `New`.
+    /// Looks up a batch of URLs and adds those that are new. The results are in the order of the
+    /// batch. If a new URL occurs twice in it, the first is `New`.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read or is damaged. Then none of the answers was given, but some URLs
-    /// may have been added; the set should be dropped without a commit.
+    /// If a file cannot be read or is damaged. Then there are no results, but some URLs may have
+    /// been added; drop the set without a commit.
     pub fn insert(&mut self, batch: &[Entry<'_>]) -> Result<Vec<Membership>, Error> {
         let mut answers = vec![Membership::Known; batch.len()];
         let mut probes: Vec<Probe> = (0..batch.len())
@@ -327,12 +330,12 @@ impl Seen {
         Ok(answers)
     }
 
-    /// Makes all answers given so far survive the end of this process. Writes a run when the buffer
-    /// is full, which takes a while now and then.
+    /// Makes all results so far survive the end of this process. Writes a sorted run when the
+    /// buffer is full, which occasionally takes a while.
     ///
     /// # Errors
     ///
-    /// If a file cannot be written. The set is what it was, and may be committed again.
+    /// If a file cannot be written. The set is unchanged, and may be committed again.
     pub fn commit(&mut self) -> Result<(), Error> {
         match self.uncommitted.is_empty() {
             true => Ok(()),
@@ -352,8 +355,8 @@ impl Seen {
         self.commit_first(self.n_new, mark)
     }
 
-    /// Commits the URLs that were new up to the moment when so many had been
-    /// ([`Seen::n_new`]); later ones wait for another commit.
+    /// Commits the URLs that were new when the count ([`Seen::n_new`]) had this value; later ones
+    /// wait for another commit.
     ///
     /// # Errors
     ///
@@ -373,11 +376,11 @@ impl Seen {
         self.grow()
     }
 
-    /// Whether the next commit replaces runs, which [`Seen::open_until`] cannot undo.
+    /// Whether the next commit replaces sorted runs, which [`Seen::open_until`] cannot undo.
     ///
     /// # Errors
     ///
-    /// If runs could not be merged.
+    /// If sorted runs could not be merged.
     pub fn is_full(&mut self) -> Result<bool, Error> {
         match self.config.merges {
             Merges::Here => Ok(self.buffer.len() >= self.config.buffer_keys.max(1)),
@@ -385,7 +388,7 @@ impl Seen {
         }
     }
 
-    /// Commits, and returns when all of it is on the disk.
+    /// Commits, and returns when everything is on the disk.
     ///
     /// # Errors
     ///
@@ -395,7 +398,7 @@ impl Seen {
         self.sync_committed()
     }
 
-    /// Returns when all that was committed is on the disk.
+    /// Returns when all committed URLs are on the disk.
     ///
     /// # Errors
     ///
@@ -407,7 +410,7 @@ impl Seen {
         self.log.sync()
     }
 
-    /// Answers for keys; `others` are those whose key is another URL's.
+    /// Looks up keys; `others` gets the probes whose key belongs to another URL.
     fn probe(
         &mut self,
         batch: &[Entry<'_>],
@@ -447,7 +450,8 @@ impl Seen {
         Ok(())
     }
 
-    /// Takes out the probes whose key is in a buffer: they are known, or another URL's.
+    /// Removes the probes whose key is in a buffer: they are known, or the key belongs to another
+    /// URL.
     fn take_buffered(
         &self,
         keys: &Keys,
@@ -480,7 +484,7 @@ impl Seen {
         place
     }
 
-    /// Whether the URL kept at `place` is this one; where none are kept, it is.
+    /// Whether the URL kept at `place` is this one; true if no URLs are kept.
     fn is_same(&self, place: u64, entry: &Entry<'_>) -> Result<bool, Error> {
         match &self.strings {
             Some(strings) => strings.is_at(place, entry.url),
@@ -493,14 +497,14 @@ impl Seen {
     }
 }
 
-/// A key that is looked for, and whose it is.
+/// A key to be looked up, and the index of its URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Probe {
     key: u128,
     index: usize,
 }
 
-/// Makes an empty set.
+/// Creates an empty set.
 fn found(folder: &Path, width: Width) -> Result<Manifest, Error> {
     let manifest = Manifest::default();
     KeyLog::create(&manifest.log_path(folder), width)?;
@@ -517,7 +521,7 @@ fn lock(folder: &Path) -> Result<disk::Lock, Error> {
     })
 }
 
-/// The key of a URL whose first `n_tries` keys are taken: on the same host, elsewhere.
+/// Returns the key of a URL whose first `n_tries` keys are taken: same host hash, another rest.
 fn further_key(fingerprint: Fingerprint, n_tries: u64) -> u128 {
     let rest = mix(fingerprint.rest ^ mix(n_tries));
     Fingerprint {
@@ -531,8 +535,8 @@ fn words(key: u128) -> [u64; 2] {
     [(key >> 64) as u64, key as u64]
 }
 
-/// Scatters keys over a table. They are hashes already, but of a hash that everyone knows: the seed
-/// keeps a hostile site from filling one bucket.
+/// Hashes keys for a table. They are hashes already, but of a public function: the seed keeps a
+/// hostile site from filling one bucket.
 #[derive(Debug, Clone, Copy)]
 struct KeyHash {
     seed: u64,
@@ -575,7 +579,7 @@ impl Hasher for KeyHasher {
         self.state = (product >> 64) as u64 ^ product as u64;
     }
 
-    /// The length of the key, which is always two.
+    /// Ignores the length of the key, which is always two.
     fn write_usize(&mut self, _: usize) {}
 
     fn finish(&self) -> u64 {

@@ -1,18 +1,18 @@
-//! Records of the seen set: a key, and where its URL is kept if it is.
+//! Records of the seen set: a key, and the position of its URL if it is kept.
 
-/// A fingerprint, and the place of its URL among the kept strings (0 where none are kept).
+/// A fingerprint, and the position of its URL among the kept strings (0 if none are kept).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyRecord {
     pub(super) key: u128,
     pub(super) place: u64,
 }
 
-/// How many bytes a record takes in files.
+/// The size of a record in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     /// The key alone.
     Key = 16,
-    /// The key and the place.
+    /// The key and the position.
     KeyAndPlace = 24,
 }
 
@@ -23,7 +23,7 @@ impl Width {
 }
 
 impl KeyRecord {
-    /// Appends the record; keys are big-endian, so that their bytes sort as they do.
+    /// Appends the record; keys are big-endian, so that their bytes sort in the same order.
     pub(super) fn write(self, width: Width, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.key.to_be_bytes());
         if width == Width::KeyAndPlace {

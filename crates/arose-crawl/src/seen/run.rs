@@ -1,4 +1,4 @@
-//! Runs: immutable sorted files of records.
+//! Sorted runs: immutable sorted files of records.
 //!
 //! ```text
 //! run     = block* fence* filter* trailer
@@ -9,11 +9,11 @@
 //! trailer = magic version width n_records checksum of fences and filters
 //! ```
 //!
-//! Numbers are little-endian, checksums XXH3 of 64 bits over what comes before them in the block,
-//! or over fences and filters. Fences and filters are in memory, 2.7 bytes a record. So are the
-//! blocks of a run that is [held](Run::hold). Others are read when a key may be in them, and
-//! together with those between them where they lie close: a few keys cost a small read each, a
-//! great batch reads the run once from beginning to end.
+//! Numbers are little-endian. Checksums are XXH3 with 64 bits over the bytes before them in the
+//! block, or over fences and filters. Fences and filters are in memory, 2.7 bytes per record. So
+//! are the blocks of a sorted run that is [held](Run::hold). Other blocks are read when a key may
+//! be in them, together with the blocks between them if they are close. So a few keys cost a small
+//! read each, and a large batch reads the sorted run once from beginning to end.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -34,15 +34,15 @@ const TRAILER_BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"arose-sr";
 const VERSION: u32 = 1;
 
-/// How many blocks are read at once at most.
+/// Maximum number of blocks read at once.
 const MAX_SPAN: usize = 256;
 
-/// Over how many blocks that nobody asked for a read goes on: copying them takes no longer than
-/// asking the system for another piece of the file. 2, 4, 8 and 16 do not differ measurably.
+/// Maximum number of unneeded blocks within one read: copying them takes no longer than another
+/// read from the system. 2, 4, 8 and 16 do not differ measurably.
 const MAX_GAP: usize = 8;
 
-/// Keys whose place in memory is touched before the first of them is looked for: the processor
-/// waits for all of them at once, and not for one after the other.
+/// Number of keys whose memory is touched before the first of them is searched. So the CPU waits
+/// for all of them at once and not for one after the other.
 const AHEAD: usize = 32;
 
 fn touch(bytes: impl Iterator<Item = u8>) {
@@ -53,7 +53,7 @@ const fn records_per_block(width: Width) -> usize {
     (BLOCK_BYTES - CHECKSUM_BYTES) / width.n_bytes()
 }
 
-/// An open run.
+/// An open sorted run.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) path: PathBuf,
@@ -63,12 +63,12 @@ pub(super) struct Run {
     /// The first key of each block.
     fences: Fences,
     filters: Vec<Filter>,
-    /// All blocks, if they are held in memory.
+    /// All blocks, if they are in memory.
     held: OnceLock<Vec<u8>>,
 }
 
 impl Run {
-    /// Opens a run that [`RunWriter`] wrote, and reads its fences and filters.
+    /// Opens a sorted run that [`RunWriter`] wrote, and reads its fences and filters.
     pub(super) fn open(path: &Path, width: Width) -> Result<Self, Error> {
         let file = File::open(path).context("opening", path)?;
         let n_bytes = file.metadata().context("reading", path)?.len();
@@ -80,7 +80,7 @@ impl Run {
         file.read_exact_at(&mut trailer, trailer_start)
             .context("reading", path)?;
         let n_records =
-            n_records(&trailer, width).ok_or(damaged("its end is not that of a run"))?;
+            n_records(&trailer, width).ok_or(damaged("it does not end like a sorted run"))?;
         let n_blocks = n_records.div_ceil(records_per_block(width) as u64);
         let footer_bytes = n_blocks.saturating_mul(16 + FILTER_BYTES as u64);
         let footer_start = n_blocks.saturating_mul(BLOCK_BYTES as u64);
@@ -91,7 +91,7 @@ impl Run {
         file.read_exact_at(&mut footer, footer_start)
             .context("reading", path)?;
         if trailer[24..] != digest64(&footer).to_le_bytes() {
-            return Err(damaged("its index has another checksum"));
+            return Err(damaged("its index has a wrong checksum"));
         }
         let (fences, filters) = footer.split_at(16 * n_blocks as usize);
         let fences = fences.as_chunks::<16>().0.iter();
@@ -107,13 +107,13 @@ impl Run {
         })
     }
 
-    /// The size of all blocks.
+    /// Returns the size of all blocks.
     pub(super) fn n_block_bytes(&self) -> usize {
         self.fences.keys.len() * BLOCK_BYTES
     }
 
-    /// Reads all blocks into memory, where they are looked for from then on. May be called on
-    /// another thread than lookups.
+    /// Reads all blocks into memory; later lookups use them. May be called on another thread than
+    /// lookups.
     pub(super) fn hold(&self) -> Result<(), Error> {
         if self.held.get().is_none() {
             let mut blocks = vec![0; self.n_block_bytes()];
@@ -121,14 +121,14 @@ impl Run {
             read.context("reading", &self.path)?;
             let mut all = blocks.as_chunks::<BLOCK_BYTES>().0.iter();
             all.try_for_each(|block| self.check(block))?;
-            // If another thread was faster, it has read the same.
+            // If another thread was faster, it has read the same bytes.
             let _ = self.held.set(blocks);
         }
         Ok(())
     }
 
-    /// Looks for `keys`, which ascend; puts what is found into `places` and leaves what it holds
-    /// already.
+    /// Looks up `keys`, which ascend. Writes positions that are found into `places`, and leaves
+    /// those that are already there.
     pub(super) fn find_all(&self, keys: &[u128], places: &mut [Option<u64>]) -> Result<(), Error> {
         let mut candidates = self.candidates(keys, places);
         self.keep_possible(keys, &mut candidates);
@@ -163,7 +163,7 @@ impl Run {
         Ok(())
     }
 
-    /// In which block each key that is not found yet would be.
+    /// Returns the block in which each key that is not found yet would be.
     fn candidates(&self, keys: &[u128], places: &[Option<u64>]) -> Vec<PossibleKey> {
         let mut candidates = Vec::with_capacity(keys.len());
         for start in (0..keys.len()).step_by(AHEAD) {
@@ -178,7 +178,7 @@ impl Run {
         candidates
     }
 
-    /// Leaves the candidates that pass the filter of their block.
+    /// Keeps the candidates that pass the filter of their block.
     fn keep_possible(&self, keys: &[u128], candidates: &mut Vec<PossibleKey>) {
         let mut n_kept = 0;
         for at in 0..candidates.len() {
@@ -194,7 +194,7 @@ impl Run {
         candidates.truncate(n_kept);
     }
 
-    /// The place of a key in a block.
+    /// Returns the position of a key in a block.
     fn search(&self, block: usize, bytes: &[u8], key: u128) -> Option<u64> {
         let width = self.width.n_bytes();
         let key_bytes = key.to_be_bytes();
@@ -230,11 +230,11 @@ impl Run {
         if digest64(records).to_le_bytes() == checksum {
             Ok(())
         } else {
-            Err(Error::damaged(&self.path, "a block has another checksum"))
+            Err(Error::damaged(&self.path, "a block has a wrong checksum"))
         }
     }
 
-    /// All records from the first on.
+    /// Reads all records from the first on.
     pub(super) fn cursor(&self) -> Cursor<'_> {
         Cursor {
             run: self,
@@ -264,7 +264,7 @@ struct PossibleKey {
     index: usize,
 }
 
-/// How many of the candidates, at least one, are read together.
+/// Returns how many of the candidates, at least one, are read together.
 fn span(candidates: &[PossibleKey]) -> usize {
     let first = candidates[0].block;
     let is_near = |pair: &&[PossibleKey]| {
@@ -273,18 +273,18 @@ fn span(candidates: &[PossibleKey]) -> usize {
     1 + candidates.windows(2).take_while(is_near).count()
 }
 
-/// The first keys of blocks, which ascend, and where to look among them.
+/// The first keys of blocks, which ascend, with an index by leading bits.
 #[derive(Debug)]
 struct Fences {
     keys: Vec<u128>,
-    /// How many keys begin with bits below `n`, for each `n` of so many bits.
+    /// For each `n` of `n_bits` bits: the number of keys whose leading bits are below `n`.
     starts: Vec<u32>,
     n_bits: u32,
 }
 
 impl Fences {
-    /// Some four fences begin with the same bits: a host is a hash, and hosts are many. Where they
-    /// are not, the search takes a few steps more.
+    /// Indexes fences by so many leading bits that about four begin with the same bits, because
+    /// hosts are hashes and there are many. With few hosts, the search takes a few more steps.
     fn new(keys: Vec<u128>) -> Self {
         let n_bits = (keys.len() / 4).checked_ilog2().unwrap_or(0);
         let mut fences = Self {
@@ -308,13 +308,13 @@ impl Fences {
         (key.rotate_left(self.n_bits) as usize) & ((1 << self.n_bits) - 1)
     }
 
-    /// A byte from where a key is looked for.
+    /// Returns a byte from where the search for a key begins.
     fn near(&self, key: u128) -> u8 {
         let start = self.starts[self.bits(key)] as usize;
         self.keys.get(start).map_or(0, |&key| key as u8)
     }
 
-    /// The block that would hold a key: the last one that begins at or below it.
+    /// Returns the block that would contain a key: the last one that begins at or below it.
     fn block_of(&self, key: u128) -> Option<usize> {
         let bits = self.bits(key);
         let (start, end) = (self.starts[bits] as usize, self.starts[bits + 1] as usize);
@@ -323,22 +323,22 @@ impl Fences {
     }
 }
 
-/// Reads a run from beginning to end.
+/// Reads a sorted run from beginning to end.
 #[derive(Debug)]
 pub(super) struct Cursor<'r> {
     run: &'r Run,
-    /// All blocks, if they were held when it was made.
+    /// All blocks, if they were in memory when the cursor was created.
     held: Option<&'r [u8]>,
     next_block: usize,
     buffer: Vec<u8>,
-    /// The block of the buffer that is being read, where in it, and how many records it has left.
+    /// The current block in the buffer, the position in it, and its number of records left.
     buffer_block: usize,
     at: usize,
     n_left: usize,
 }
 
 impl Cursor<'_> {
-    /// The next record, if there is one.
+    /// Returns the next record, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<KeyRecord>, Error> {
         if self.n_left == 0 && !self.next_block()? {
             return Ok(None);
@@ -374,7 +374,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Writes a run, record by record.
+/// Writes a sorted run, record by record.
 #[derive(Debug)]
 pub(super) struct RunWriter {
     path: PathBuf,
@@ -400,7 +400,7 @@ impl RunWriter {
         })
     }
 
-    /// Adds a record, whose key must be above all before it.
+    /// Adds a record, whose key must be above all previous keys.
     pub(super) fn push(&mut self, record: KeyRecord) -> Result<(), Error> {
         if self.block.is_empty() {
             self.fences.push(record.key);
@@ -428,7 +428,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Writes the end; what was written is on the disk when this returns.
+    /// Writes the trailer; everything is on the disk when this returns.
     pub(super) fn finish(mut self) -> Result<(), Error> {
         if !self.block.is_empty() {
             self.write_block()?;
@@ -472,7 +472,7 @@ mod tests {
 
     fn keys(n: usize, seed: u64) -> Vec<u128> {
         let mut random = SplitMix::new(seed);
-        // Few hosts, many pages each.
+        // Few hosts with many pages each.
         let mut key = || u128::from(random.below(5)) << 64 | u128::from(random.next_u64());
         let mut keys: Vec<u128> = (0..n).map(|_| key()).collect();
         keys.sort_unstable();
@@ -529,7 +529,7 @@ mod tests {
         assert_eq!(places, [None, None]);
     }
 
-    /// Any changed byte is an error that names the file, never a wrong answer.
+    /// Any changed byte is an error that names the file, never a wrong result.
     #[test]
     fn damage_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
@@ -561,7 +561,7 @@ mod tests {
         assert!(Run::open(&path, Width::KeyAndPlace).is_err());
     }
 
-    /// Keys all over, many on one host, and the first and last there can be.
+    /// Keys everywhere, many on one host, and the smallest and largest possible keys.
     fn spread() -> impl Strategy<Value = u128> {
         prop_oneof![any::<u128>(), 0..50_u128, Just(u128::MAX)]
     }

@@ -1,8 +1,7 @@
-//! The URLs themselves, one after the other, for those who want no collision.
+//! The URLs themselves, one after the other, for sets without collisions.
 //!
-//! Each is its length, 4 bytes little-endian, and its bytes. The file only grows; how much of it
-//! counts is written in the log and in the manifest, and what a crash left behind that is
-//! overwritten.
+//! Each is its length, 4 bytes little-endian, and its bytes. The file only grows. The log and the
+//! manifest have its valid length; bytes after that were left by a crash and are overwritten.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -16,14 +15,14 @@ use crate::error::{Context, Error};
 pub(super) struct StringFile {
     path: PathBuf,
     file: File,
-    /// How much of the file counts.
+    /// The valid length of the file.
     written: u64,
-    /// What follows it and is not written yet.
+    /// Bytes after it that are not written yet.
     pending: Vec<u8>,
 }
 
 impl StringFile {
-    /// Opens the file, or makes an empty one.
+    /// Opens the file, or creates an empty one.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let file = File::open_or_create(path).context("opening", path)?;
         let metadata = file.as_file().metadata();
@@ -36,7 +35,7 @@ impl StringFile {
         })
     }
 
-    /// Forgets what lies behind `end`.
+    /// Drops everything after `end`.
     pub(super) fn cut(mut self, end: u64) -> Result<Self, Error> {
         if self.written < end {
             return Err(Error::damaged(&self.path, "it is too short"));
@@ -45,7 +44,7 @@ impl StringFile {
         Ok(self)
     }
 
-    /// Keeps a string; returns its place.
+    /// Adds a string; returns its position.
     pub(super) fn push(&mut self, text: &str) -> u64 {
         let place = self.end();
         let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
@@ -55,7 +54,7 @@ impl StringFile {
         place
     }
 
-    /// Whether `text` is what is kept at `place`.
+    /// Whether `text` is the string at `place`.
     pub(super) fn is_at(&self, place: u64, text: &str) -> Result<bool, Error> {
         let mut found = vec![0; 4 + text.len()];
         let n_before = text.len() + 4;
@@ -64,7 +63,7 @@ impl StringFile {
             let kept = &kept[..kept.len().min(n_before)];
             return Ok(kept.len() == n_before && is_string(kept, text));
         }
-        // Shorter strings at the end of the file leave less to read.
+        // Near the end of the file, fewer bytes may be left to read.
         let n_bytes = (self.written - place).min(n_before as u64) as usize;
         found.truncate(n_bytes);
         self.file
@@ -74,12 +73,12 @@ impl StringFile {
         Ok(n_bytes == n_before && is_string(&found, text))
     }
 
-    /// Where the next string will be.
+    /// Returns the position of the next string.
     pub(super) fn end(&self) -> u64 {
         self.written + self.pending.len() as u64
     }
 
-    /// Writes what is pending. If that fails, it stays pending.
+    /// Writes pending bytes. On failure, they stay pending.
     pub(super) fn write(&mut self) -> Result<(), Error> {
         self.file
             .write_all_at(&self.pending, self.written)
@@ -89,7 +88,7 @@ impl StringFile {
         Ok(())
     }
 
-    /// Returns when all that was written is on the disk.
+    /// Returns when all written bytes are on the disk.
     pub(super) fn sync(&self) -> Result<(), Error> {
         self.file.sync().context("writing", &self.path)
     }

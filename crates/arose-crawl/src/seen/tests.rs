@@ -1,4 +1,4 @@
-//! The set against a set in memory, with collisions, restarts and crashes.
+//! Compares the set with a set in memory, with collisions, restarts and crashes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Small enough that a few hundred URLs make several runs.
+/// Small enough that a few hundred URLs make several sorted runs.
 fn small(strings: Strings) -> Config {
     Config {
         buffer_keys: 50,
@@ -29,7 +29,7 @@ fn url(n: u64) -> String {
     format!("http://h{}.org/{n}", n % 3)
 }
 
-/// With `n_hashes` different hashes a half, so that few make many collisions.
+/// With `n_hashes` different hashes per half, so that a small number gives many collisions.
 fn entries(urls: &[String], n_hashes: u64) -> Vec<Entry<'_>> {
     let hash = |text: &str| arose::digest::digest64(text.as_bytes()) % n_hashes;
     let entry = |url: &'_ String| Fingerprint {
@@ -77,15 +77,16 @@ proptest! {
         }
     }
 
-    /// Three hashes for each half: nine keys for 300 URLs, told apart by their strings.
+    /// Three hashes for each half: nine keys for 300 URLs, which are distinguished by their
+    /// strings.
     #[test]
     fn collisions_are_resolved_by_strings(batches in prop::collection::vec(prop::collection::vec(0..300_u64, 0..60), 0..10)) {
         check(small(Strings::Keep), &batches, 3);
     }
 }
 
-/// URLs that were new after the moment up to which is committed are forgotten by a crash, and told
-/// to be new once more, however many runs were written meanwhile.
+/// URLs that were new after the committed count are forgotten by a crash and reported as new again,
+/// regardless of how many sorted runs were written meanwhile.
 #[test]
 fn issue_22_a_commit_takes_the_first_alone() {
     for config in [small(Strings::Drop), aside(Strings::Drop)] {
@@ -106,7 +107,7 @@ fn issue_22_a_commit_takes_the_first_alone() {
                 seen = Seen::open(folder.path(), config).unwrap();
                 assert_eq!(seen.len(), next);
             } else {
-                // Those that were not committed are known as long as the set is open.
+                // Uncommitted URLs are known as long as the set is open.
                 seen.commit_as(mark).unwrap();
                 next += 15;
             }
@@ -114,7 +115,7 @@ fn issue_22_a_commit_takes_the_first_alone() {
     }
 }
 
-/// A merge on a thread changes no answer, and its runs are those of a merge here.
+/// A merge on a thread changes no result, and gives the same sorted runs as a merge here.
 #[test]
 fn issue_22_merges_aside_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +196,7 @@ fn a_folder_stays_what_it_was_made_as() {
     );
 }
 
-/// The files of a folder as they are now.
+/// The current files of a directory.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = fs::read_dir(folder)
         .unwrap()
@@ -209,8 +210,8 @@ fn file_names(folder: &Path) -> BTreeSet<PathBuf> {
     files(folder).into_iter().map(|(path, _)| path).collect()
 }
 
-/// Writing a run makes new files, then a manifest, then removes old files. A crash in between
-/// leaves files too many, with the old manifest or with the new one: both are whole sets.
+/// Writing a sorted run creates new files, then a manifest, then removes old files. A crash in
+/// between leaves extra files, with the old manifest or with the new one: both are complete sets.
 #[test]
 fn crashes_while_a_run_is_written() {
     for strings in [Strings::Drop, Strings::Keep] {
@@ -230,7 +231,7 @@ fn crashes_while_a_run_is_written() {
                 }
                 fs::write(copy.path().join("manifest.tmp"), "half of a").unwrap();
                 let mut again = Seen::open(copy.path(), small(strings)).unwrap();
-                // The log is shared where no run was written; then the later commit counts.
+                // The log is shared if no sorted run was written; then the later commit counts.
                 assert!(again.len() == n_expected || again.len() == (n + 2) * 40);
                 let n_known = again.len();
                 assert_eq!(insert(&mut again, 0..400) as u64, 400 - n_known);
@@ -245,13 +246,13 @@ fn crashes_while_a_run_is_written() {
     }
 }
 
-/// Where nothing can be written, a commit fails, and succeeds when something can again.
+/// If nothing can be written, a commit fails; it succeeds once writing is possible again.
 #[test]
 fn a_failed_commit_can_be_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = Seen::open(folder.path(), small(Strings::Drop)).unwrap();
     insert(&mut seen, 0..60);
-    // A folder where the run should be: it cannot be created, whoever asks.
+    // A directory in place of the sorted run, which therefore cannot be created, even by root.
     let obstacle = manifest::run_path(folder.path(), seen.manifest.next_number());
     fs::create_dir(&obstacle).unwrap();
     let error = seen.commit().unwrap_err();

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Error};
 
-/// Which pages the crawl looks for.
+/// The topic of the crawl.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Focus {
-    /// What judges pages.
+    /// The scorer of pages.
     pub scorer: ScorerKind,
     /// Words of the topic, for the scorer `keywords`.
     pub keywords: Vec<String>,
@@ -22,11 +22,12 @@ pub struct Focus {
     pub model: PathBuf,
     /// A program and its arguments, for the scorer `command`.
     pub command: Vec<String>,
-    /// Seconds that the program may take for a page before it is started again.
+    /// Maximum number of seconds that the program may take for a page before it is restarted.
     pub timeout: f64,
-    /// Seconds that a page waits for its score before its links are queued without.
+    /// Maximum number of seconds that a page waits for its score before its links are queued
+    /// without it.
     pub patience: f64,
-    /// Whether links of pages with a score below 0.5 are not followed.
+    /// Whether to ignore the links of pages with a score below 0.5.
     pub hard: bool,
     /// Share of the pages that are chosen by their links alone.
     pub explore: f64,
@@ -49,11 +50,11 @@ impl Default for Focus {
     }
 }
 
-/// What judges pages.
+/// The scorers of pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScorerKind {
-    /// Nothing: the crawl has no topic.
+    /// None: the crawl has no topic.
     #[default]
     None,
     /// A list of words.
@@ -82,7 +83,7 @@ impl Focus {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, is not such a file, or names no scorer.
+    /// If the file cannot be read, is not such a file, or has no scorer.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).context("reading", path)?;
         let named = |error: &dyn std::fmt::Display| {
@@ -109,7 +110,7 @@ impl Focus {
         }
     }
 
-    /// A text that is another one for another topic.
+    /// Returns a text that differs between topics.
     pub(crate) fn topic(&self) -> String {
         let topic = Self {
             timeout: 0.0,
@@ -121,7 +122,7 @@ impl Focus {
         serde_json::to_string(&topic).unwrap_or_default()
     }
 
-    /// Checks what can be checked without reading files.
+    /// Checks all settings that can be checked without reading files.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let is_time = |value: f64| value > 0.0 && value <= 3600.0;
         let refused = |text: &str| Err(Error::Settings(text.to_owned()));
@@ -133,16 +134,16 @@ impl Focus {
         }
         match self.scorer {
             ScorerKind::Keywords if self.keywords.is_empty() => {
-                refused("focus.keywords is empty; name the words of the topic")
+                refused("focus.keywords is empty; list the words of the topic")
             }
             ScorerKind::Examples if self.liked.is_empty() || self.disliked.is_empty() => refused(
-                "focus.liked and focus.disliked must each name at least one directory or file",
+                "focus.liked and focus.disliked must each list at least one directory or file",
             ),
             ScorerKind::Linear if self.model.as_os_str().is_empty() => {
-                refused("focus.model is empty; name a model file")
+                refused("focus.model is empty; set it to a model file")
             }
             ScorerKind::Command if self.command.is_empty() => {
-                refused("focus.command is empty; name a program and its arguments")
+                refused("focus.command is empty; set it to a program and its arguments")
             }
             _ => Ok(()),
         }

@@ -1,21 +1,21 @@
-//! Which policy of `arose dedup` compares the pages of a crawl.
+//! The policy of `arose dedup` that compares the pages of a crawl.
 
 use serde::{Deserialize, Serialize};
 
-/// What makes near duplicates: a policy of `arose dedup`.
+/// The definition of near duplicates: a policy of `arose dedup`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DuplicatePolicy {
-    /// Most of their words are the same: the default policy of `arose dedup`.
+    /// Most of their shingles are the same: the default policy of `arose dedup`.
     #[default]
     Jaccard,
-    /// They say the same, whatever their sites repeat on other pages: the policy `content` at the
-    /// level `same`.
+    /// Their contents are the same, ignoring text that their sites repeat on other pages: the
+    /// policy `content` at the level `same`.
     Content,
 }
 
 impl DuplicatePolicy {
-    /// The name it has in settings.
+    /// Returns its name in settings.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

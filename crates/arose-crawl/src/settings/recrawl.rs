@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Recrawl {
-    /// Whether pages are visited again; such a crawl goes on until it is stopped.
+    /// Whether pages are visited again; such a crawl continues until it is stopped.
     pub on: bool,
     /// Requests for pages per second, visits and new URLs together; zero to visit every page once
-    /// in so many days.
+    /// in `every` days.
     pub per_second: f64,
-    /// Days between two visits of a page, on average, where there is no rate.
+    /// Average number of days between two visits of a page, if there is no rate.
     pub every: f64,
-    /// The share of the requests that visits have while new URLs wait.
+    /// Share of the requests for visits while new URLs are queued.
     pub share: f64,
-    /// Seconds between two visits of a page, at least.
+    /// Minimum number of seconds between two visits of a page.
     pub min_interval: f64,
 }
 

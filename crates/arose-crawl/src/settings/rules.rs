@@ -3,32 +3,32 @@
 use arose::dust::{Config, Sequential};
 use serde::{Deserialize, Serialize};
 
-/// How URL rules are learned: which parts of the URLs of a site do not select a page.
+/// How the crawl learns URL rules: which parts of the URLs of a site do not select a page.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
     /// Whether rules are learned and defer URLs.
     pub on: bool,
-    /// Whether parameters that are known to carry a session or a mark of a campaign, such as
-    /// `PHPSESSID` and `utm_source`, need half as much evidence.
+    /// Whether known session IDs and tracking parameters, such as `PHPSESSID` and `utm_source`,
+    /// need half as much evidence.
     pub known_names: bool,
-    /// Requests that may be spent on one rule.
+    /// Maximum number of requests spent on one rule.
     pub max_probes: u32,
-    /// The share of deferred URLs that is fetched all the same.
+    /// Share of deferred URLs that are fetched all the same.
     pub audits: f64,
     /// Whether all deferred URLs are fetched when nothing else is left.
     pub audit_all: bool,
-    /// The share of equal pages that is too low for a rule.
+    /// Share of equal pages that is too low for a rule.
     pub p0: f64,
     /// The same for parameters with few values, such as languages and sort orders.
     pub strict_p0: f64,
-    /// The share of equal pages that a rule has.
+    /// Share of equal pages that a rule has.
     pub p1: f64,
-    /// Different contents that the evidence for a rule must show.
+    /// Minimum number of different contents in the evidence for a rule.
     pub min_contents: usize,
-    /// Rules that are learned about, at most, about 400 bytes each.
+    /// Maximum number of rules that are learned, about 400 bytes each.
     pub max_rules: usize,
-    /// Pages whose content is remembered for comparison, about 200 bytes each.
+    /// Maximum number of pages whose content is remembered for comparison, about 200 bytes each.
     pub max_contents: usize,
 }
 
@@ -52,7 +52,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// What the learner needs of it.
+    /// Returns the settings of the learner.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! A crawl after kill -9 at any moment, and on a full disk.
+//! Tests of a crawl after kill -9 at any moment, and on a full disk.
 //!
 //! The test serves the web and starts its own program again as a child that crawls it. It kills the
-//! child after some random number of requests, thirty times, and lets the last one end. Every
-//! second child rewrites its journal as often as it can.
+//! child after a random number of requests, thirty times, and lets the last one end. Every second
+//! child rewrites its journal as often as possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -48,12 +48,12 @@ fn careful(dns: std::net::SocketAddr) -> arose_crawl::Settings {
     settings.scope.sitemaps = false;
     settings.archive.commit = 0.01;
     settings.archive.max_file = 100_000;
-    // Most hosts rest on the disk.
+    // Most hosts are on the disk.
     settings.machine.hosts_in_memory = 10;
     settings
 }
 
-/// What the child does; without a folder in the environment there is nothing to do.
+/// The code of the child; without a directory in the environment there is nothing to do.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else {
@@ -68,8 +68,8 @@ fn child() {
     run(Path::new(&folder), settings, &[value(SEED)]);
 }
 
-/// Ends the process as soon as it has changed its files so often: between any two steps of a
-/// commit, which a kill from outside hardly ever meets.
+/// Ends the process after this many changes of its files: between any two steps of a commit, which
+/// a kill from outside hardly ever hits.
 fn abort_after(n_changes: usize, folder: &Path) {
     let recording = Recording::start(folder);
     std::thread::spawn(move || {
@@ -107,7 +107,7 @@ fn command(folder: &Path, server: &Server, limit: Option<&str>, compact: u64) ->
     command
 }
 
-/// Waits until so many requests were made; whether the child still runs.
+/// Waits until this many requests were made; returns whether the child still runs.
 fn wait_for(server: &Server, n_requests: u64, child: &mut Child) -> bool {
     loop {
         if child.try_wait().unwrap().is_some() {
@@ -120,8 +120,8 @@ fn wait_for(server: &Server, n_requests: u64, child: &mut Child) -> bool {
     }
 }
 
-/// Waits until the server has done with what the killed child had sent, so that its log does not
-/// blame the next one for requests that it was slow to take.
+/// Waits until the server has processed the requests of the killed child. Otherwise its log would
+/// attribute late requests to the next child.
 fn wait_for_silence(server: &Server) {
     let (mut n_before, mut n_quiet) = (server.n_requests(), 0);
     while n_quiet < 30 {
@@ -132,7 +132,7 @@ fn wait_for_silence(server: &Server) {
     }
 }
 
-/// All records of all archives can be read, and the index knows each of them.
+/// All records of all archives can be read, and the index lists each of them.
 #[track_caller]
 fn check_archive(folder: &Path) -> BTreeMap<String, u32> {
     let archives = archives(folder).unwrap();
@@ -140,7 +140,7 @@ fn check_archive(folder: &Path) -> BTreeMap<String, u32> {
     for item in arose_corpus::read(&archives, arose_corpus::Config::default()).unwrap() {
         match item {
             Item::Document(document) => *urls.entry(document.url.unwrap()).or_default() += 1,
-            // What each file begins with.
+            // The first record of each file.
             Item::Skipped(warning) => {
                 assert!(warning.to_string().ends_with("warcinfo"), "{warning}")
             }
@@ -196,8 +196,8 @@ fn nothing_is_lost_and_nothing_comes_twice() {
     server.stop().unwrap();
 }
 
-/// Ends between the moment a page is known as an original and the moment the journal says that it
-/// is in the archive: no duplicate refers to a record that is not there.
+/// Ends between the moment a page becomes known as an original and the moment the journal says that
+/// it is in the archive. No duplicate refers to a missing record.
 #[test]
 fn duplicates_refer_to_records_after_kills() {
     let server = Server::start(Config {
@@ -240,8 +240,8 @@ fn duplicates_refer_to_records_after_kills() {
     server.stop().unwrap();
 }
 
-/// A full disk, played by a limit on the size of files, ends the crawl with an error; with room it
-/// goes on from the last commit.
+/// A full disk, simulated by a limit on the size of files, ends the crawl with an error. With
+/// enough space, it resumes from the last commit.
 #[test]
 fn a_full_disk_loses_nothing() {
     let server = web();

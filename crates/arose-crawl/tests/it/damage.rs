@@ -1,4 +1,4 @@
-//! Damage to the files of a crawl: it is named, nothing is lost by it, and repair rebuilds.
+//! Tests of damage to the files of a crawl: it is reported, loses nothing, and can be repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn web() -> Server {
     Server::start(config).unwrap()
 }
 
-/// A crawl that was stopped half way, with a frame for nearly every page.
+/// A crawl that was stopped halfway, with a frame for nearly every page.
 fn half(server: &Server, folder: &Path) -> Settings {
     let mut settings = settings(server);
     settings.archive.commit = 0.001;
@@ -41,7 +41,7 @@ fn resume(folder: &Path, settings: &Settings) -> Result<arose_crawl::Summary, ar
     )
 }
 
-/// The content of all files below a directory, but for the lock and the statistics.
+/// The contents of all files below a directory, except the lock and the statistics.
 fn snapshot(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -68,8 +68,8 @@ fn archived(folder: &Path) -> BTreeMap<String, u32> {
     urls
 }
 
-/// After repair the crawl ends with every page of the web in the archive once, and every file that
-/// was there before.
+/// After repair, the crawl ends with every page of the web in the archive once, and with every file
+/// that was there before.
 #[track_caller]
 fn check_repaired(server: &Server, folder: &Path, settings: &Settings) {
     let before = snapshot(&folder.join("archive"));
@@ -97,8 +97,8 @@ fn check_repaired(server: &Server, folder: &Path, settings: &Settings) {
     assert!(fetched(server).values().all(|&n| n == 1));
 }
 
-/// A flipped byte anywhere in the journal stops the crawl with the file and the place, and nothing
-/// is changed.
+/// A flipped byte anywhere in the journal stops the crawl with an error that has the file and the
+/// position, and nothing is changed.
 #[test]
 fn a_flipped_byte_in_the_journal_is_named_and_changes_nothing() {
     let server = web();
@@ -109,7 +109,7 @@ fn a_flipped_byte_in_the_journal_is_named_and_changes_nothing() {
     for at in [16, 50, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
         let mut bad = whole.clone();
         bad[at] ^= 1;
-        // Of the two notes of what was synced one is enough.
+        // One of the two notes of the synced length is enough.
         if at == 16 {
             bad[32] ^= 1;
         }
@@ -148,7 +148,7 @@ fn a_crawl_goes_on_after_repair() {
     server.stop().unwrap();
 }
 
-/// Without a journal the archive is enough, and it is never taken for rubbish.
+/// Without a journal the archive is enough, and it is never discarded.
 #[test]
 fn a_lost_journal_is_rebuilt_from_the_archive() {
     let server = web();
@@ -170,8 +170,7 @@ fn a_lost_journal_is_rebuilt_from_the_archive() {
     server.stop().unwrap();
 }
 
-/// A seen set that forgot something, an index of the archive that did, and a record that was being
-/// written.
+/// A seen set and an index of the archive with missing entries, and a partial record.
 #[test]
 fn companions_are_mended_too() {
     let server = web();

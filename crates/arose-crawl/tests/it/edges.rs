@@ -1,5 +1,5 @@
-//! What servers do at the edges of the rules: robots.txt files that are coded, truncated or moved,
-//! numbers without bounds, pages that always fail, headers that come twice.
+//! Tests of edge cases of servers: robots.txt files that are encoded, truncated or moved, numbers
+//! without bounds, pages that always fail, repeated headers.
 
 use std::io::Write;
 
@@ -44,11 +44,11 @@ fn coded(coding: &str, body: &[u8]) -> Reply {
     response(200, &format!("Content-Encoding: {coding}\r\n"), body)
 }
 
-/// Rules hold in whatever coding they come.
+/// Rules apply in any content coding.
 #[test]
 fn issue_21_coded_robots_files_are_read() {
     let twice = gzip(&zlib(RULES));
-    // A stream of Brotli with one block that is not compressed.
+    // A Brotli stream with one uncompressed block.
     let brotli = [&[139, 16, 128], RULES, &[3]].concat();
     let large = [RULES, &b"# filler\n".repeat(100_000)].concat();
     for (coding, body) in [
@@ -77,7 +77,7 @@ fn check_unreachable(robots: impl Fn() -> Reply + 'static) {
     assert_eq!(summary.counters.get(Counter::UnreachableHosts), 1);
 }
 
-/// A coding that cannot be undone leaves everything closed.
+/// A coding that cannot be decoded closes the whole site.
 #[test]
 fn issue_21_undecodable_robots_files_count_as_unreachable() {
     check_unreachable(|| coded("rot13", RULES));
@@ -88,7 +88,7 @@ fn issue_21_undecodable_robots_files_count_as_unreachable() {
     });
 }
 
-/// A file of which a part is missing may have said anything there.
+/// The missing part of a truncated file may have had any rule.
 #[test]
 fn issue_21_truncated_robots_files_count_as_unreachable() {
     let truncated = || {
@@ -100,7 +100,7 @@ fn issue_21_truncated_robots_files_count_as_unreachable() {
         let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         Reply::Close([head.as_slice(), b"10\r\nUser-agent: *\n"].concat())
     });
-    // A server that recovers is believed.
+    // A server that recovers is trusted again.
     let web = Web::new(ONE, move |request| match request.target.as_str() {
         "/robots.txt" if request.n_before == 0 => truncated(),
         "/robots.txt" => response(200, "", RULES),
@@ -111,7 +111,7 @@ fn issue_21_truncated_robots_files_count_as_unreachable() {
     assert_eq!(web.targets("a.test"), ["/", "/open"]);
 }
 
-/// A robots.txt that lies where the crawler does not go is unknown, and not absent.
+/// A robots.txt at a URL where the crawler does not go is unknown, not absent.
 #[test]
 fn issue_21_robots_files_beyond_max_hosts_count_as_unreachable() {
     let names: &[(&str, &[&str])] = &[("a.s.test", &["10.0.0.1"]), ("b.s.test", &["10.0.0.2"])];
@@ -129,7 +129,7 @@ fn issue_21_robots_files_beyond_max_hosts_count_as_unreachable() {
     }
 }
 
-/// Numbers that no clock can hold defer the host and do not stop the crawl.
+/// Numbers that no clock can represent defer the host and do not stop the crawl.
 #[test]
 fn issue_21_delays_without_bounds_defer() {
     for line in [
@@ -145,14 +145,14 @@ fn issue_21_delays_without_bounds_defer() {
         assert_eq!(web.targets("a.test"), [""; 0], "{line}");
         assert_eq!((summary.end, summary.n_queued), (End::Waiting, 1), "{line}");
         assert_eq!(summary.counters.get(Counter::DeferredHosts), 1, "{line}");
-        // The delay was kept, and can be read again.
+        // The delay was saved, and can be read again.
         let again = web.crawl(folder.path(), settings(), HOME);
         assert_eq!(again.end, End::Waiting, "{line}");
     }
 }
 
-/// Where the settings accept any delay, one that no clock can hold counts as thirty days, and the
-/// time at which it ends can be reckoned.
+/// If the settings accept any delay, one that no clock can represent counts as thirty days, and its
+/// end can be computed.
 #[test]
 fn issue_21_delays_without_bounds_have_an_end() {
     for line in [
@@ -160,7 +160,7 @@ fn issue_21_delays_without_bounds_have_an_end() {
         "Crawl-delay: 18446744073709549568",
         "Crawl-delay: 1e300",
     ] {
-        // The file takes so long that now and the delay together are more than there can be.
+        // The file takes so long that the current time plus the delay would overflow.
         let text = format!("User-agent: *\n{line}\n{}", "#".repeat(2500));
         let web = Web::new(ONE, move |request| match request.target.as_str() {
             "/robots.txt" => {
@@ -181,7 +181,7 @@ fn issue_21_delays_without_bounds_have_an_end() {
     }
 }
 
-/// The same within one run: after a day the page is asked for again.
+/// The same within one run: after a day the page is requested again.
 #[test]
 fn issue_21_waits_without_bounds_end_within_a_run() {
     let web = Web::new(ONE, |request| {
@@ -228,7 +228,7 @@ fn issue_21_waits_without_bounds_last_a_day() {
     }
 }
 
-/// A length beyond all machines is a length: what came is marked as truncated.
+/// A length beyond all machines is still a length: the received part is marked as truncated.
 #[test]
 fn issue_21_lengths_without_bounds_are_lengths() {
     let web = Web::new(ONE, |request| match request.target.as_str() {
@@ -240,7 +240,7 @@ fn issue_21_lengths_without_bounds_are_lengths() {
     assert_eq!(crawl(&web).counters.get(Counter::Truncated), 1);
 }
 
-/// A panic while a response is read costs that URL alone, once.
+/// A panic while a response is read affects only that URL, once.
 #[test]
 fn issue_21_panics_are_contained() {
     let web = Web::new(ONE, |request| match request.target.as_str() {
@@ -251,7 +251,7 @@ fn issue_21_panics_are_contained() {
     });
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings();
-    // A response that nobody takes in does not hold up the test.
+    // A response that is never processed must not block the test.
     settings.stop.seconds = 600.0;
     for _ in 0..2 {
         let summary = web.crawl(folder.path(), settings.clone(), HOME);
@@ -263,7 +263,7 @@ fn issue_21_panics_are_contained() {
     assert_eq!(index_lines(folder.path()).unwrap().len(), 2);
 }
 
-/// A panic while a name is looked up leaves that host for another day, and the crawl goes on.
+/// A panic during a DNS lookup defers that host to another day, and the crawl continues.
 #[test]
 fn issue_21_panics_over_names_are_contained() {
     let web = Web::new(ONE, |request| match request.target.as_str() {
@@ -273,7 +273,7 @@ fn issue_21_panics_over_names_are_contained() {
     });
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings();
-    // A name that nobody is told about does not hold up the test.
+    // A lookup that is never reported must not block the test.
     settings.stop.seconds = 10_000.0;
     let seeds = [HOME[0], "http://panic.test/"];
     let summary = web.crawl(folder.path(), settings, &seeds);
@@ -291,7 +291,7 @@ fn busy_page(request: &Request, headers: &'static str) -> Reply {
 }
 
 /// A page that is always busy has a bounded number of tries, after all other pages of its host, and
-/// ends as the server error that it is.
+/// ends as a server error.
 #[test]
 fn issue_21_busy_pages_come_last() {
     for headers in ["Retry-After: 0\r\n", ""] {
@@ -309,7 +309,7 @@ fn issue_21_busy_pages_come_last() {
     }
 }
 
-/// Tries are counted over all runs, with a journal that is rewritten and with one that is not.
+/// Tries are counted across all runs, with and without rewriting the journal.
 #[test]
 fn issue_21_tries_survive_restarts() {
     for compact in [1, 64 << 20] {
@@ -336,7 +336,7 @@ fn issue_21_tries_survive_restarts() {
     }
 }
 
-/// Every header counts, whatever stands before the directive.
+/// Every header counts, whatever precedes the directive.
 #[test]
 fn issue_21_all_robots_tags_count() {
     for (headers, follows) in [
@@ -370,8 +370,8 @@ fn issue_21_all_robots_tags_count() {
     }
 }
 
-/// A host with several addresses is asked at the next one if the first does not answer, for its
-/// robots.txt as for its pages.
+/// If the first IP address of a host does not respond, the next one is used, for its robots.txt as
+/// for its pages.
 #[test]
 fn issue_21_robots_files_fail_over() {
     let names: &[(&str, &[&str])] = &[("a.test", &["10.0.0.1", "10.0.0.2"])];
@@ -387,7 +387,7 @@ fn issue_21_robots_files_fail_over() {
     assert_eq!(summary.counters.failed(Failure::Unreachable), 1);
 }
 
-/// The same for pages: the first address answers for robots.txt alone.
+/// The same for pages: the first IP address responds only for robots.txt.
 #[test]
 fn issue_21_pages_fail_over() {
     let names: &[(&str, &[&str])] = &[("a.test", &["10.0.0.1", "10.0.0.2"])];
@@ -407,8 +407,8 @@ fn issue_21_pages_fail_over() {
     assert_eq!((n_first.count(), log.len()), (2, 4));
 }
 
-/// Three sites with the same home page, whose other pages nobody else links to: seeds are followed
-/// whatever they duplicate.
+/// Three sites with the same home page, whose other pages have no links from elsewhere. Links of
+/// seeds are followed even if the seeds are duplicates.
 #[test]
 fn issue_21_seeds_with_equal_text_are_followed() {
     let names: &[(&str, &[&str])] = &[
@@ -467,7 +467,7 @@ fn issue_26_a_mirror_is_not_spam() {
     assert_eq!(summary.counters.get(Counter::BadSites), 0);
 }
 
-/// Links of a page whose text equals another's are followed behind all others, in their turn, or
+/// Links of a page whose text equals another's are followed after all others, in their turn, or
 /// never, as the settings say.
 #[test]
 fn issue_21_links_of_duplicates_come_last() {
@@ -486,7 +486,7 @@ fn issue_21_links_of_duplicates_come_last() {
             "/robots.txt" => response(404, "", b""),
             "/" => page(request, &["/original/", "/copy/", "/far"]),
             "/original/" | "/copy/" => {
-                // Words that hardly repeat, or both would look like spam and come last for that.
+                // The words hardly repeat; otherwise both pages would look like spam and come last.
                 let words = "a gardener who planted seven hedges beside an old stone wall found \
                      that only one rose survived its first winter and wrote down every storm \
                      in a small book which his daughter still keeps under her window today";
@@ -508,8 +508,8 @@ fn issue_21_links_of_duplicates_come_last() {
     }
 }
 
-/// Rules that are new to a crawl hold for what it has queued already: nothing that they exclude is
-/// asked for, not even the robots.txt of a host.
+/// New exclusion rules also apply to URLs that are already queued: nothing that they exclude is
+/// requested, not even the robots.txt of a host.
 #[test]
 fn issue_21_new_rules_reach_the_queue() {
     let names: &[(&str, &[&str])] = &[("a.test", &["10.0.0.1"]), ("b.test", &["10.0.0.2"])];
@@ -553,15 +553,15 @@ fn issue_21_new_rules_reach_the_queue() {
             "{change}"
         );
         assert_eq!(summary.counters.balance(), 0);
-        // That holds for good.
+        // This is permanent.
         assert_eq!(status(folder.path()).unwrap().n_queued, 0);
         let again = web.crawl(folder.path(), second, &[]);
         assert_eq!((again.end, again.n_fetched), (End::Done, 0));
     }
 }
 
-/// Sitemaps are read in whatever coding they come, up to the 50 MiB that the protocol allows: far
-/// more than a page may have, and far better compressed.
+/// Sitemaps are read in any content coding, up to the 50 MiB that the protocol allows. That is far
+/// more than the limit of a page, and compressed far better.
 #[test]
 fn issue_22_coded_and_large_sitemaps_are_read() {
     let map = b"<urlset><url><loc>http://a.test/listed</loc></url></urlset>";

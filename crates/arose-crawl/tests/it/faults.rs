@@ -1,4 +1,4 @@
-//! Trouble of every kind, in bounded time and with bounded requests.
+//! Tests of failures of every kind, in bounded time and with bounded requests.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ fn requests_by_host(server: &Server) -> BTreeMap<String, usize> {
     hosts
 }
 
-/// Each broken page costs at most its tries, and the pages of other hosts are all fetched.
+/// Each broken page costs at most its tries, and all pages of other hosts are fetched.
 #[test]
 fn broken_servers() {
     let server = web(&[(Kind::Broken, 1), (Kind::Plain, 2)], 6);
@@ -82,7 +82,7 @@ fn malformed_answers_without_end() {
         .collect();
     settings.scope.include = vec!["/noise/".to_owned()];
     let summary = run(folder.path(), settings, &seeds);
-    // Connections that were closed too early may stand longer another day.
+    // Connections that were closed too early may last longer on another day.
     assert_eq!(
         (summary.end, summary.n_queued),
         (End::Waiting, summary.n_lost)
@@ -91,7 +91,7 @@ fn malformed_answers_without_end() {
     server.stop().unwrap();
 }
 
-/// Each trap ends within the budget of its site, and no other host goes without.
+/// Each trap ends within the budget of its site, and all other hosts are fetched.
 #[test]
 fn traps_are_bounded() {
     let kinds = [
@@ -150,13 +150,13 @@ fn redirects_without_end() {
         .next()
         .unwrap()
         .to_owned();
-    // Each seed and five more, and the robots file: more than ten thousand.
+    // Each seed and five more, and the robots.txt: more than ten thousand.
     assert_eq!(requests_by_host(&server)[&host], 1700 * 6 + 1);
     assert_eq!(summary.counters.refused(Refusal::Redirects), 1700);
     server.stop().unwrap();
 }
 
-/// Names fail for a while: nothing is lost, and the next run fetches everything.
+/// DNS lookups fail for a while: nothing is lost, and the next run fetches everything.
 #[test]
 fn names_that_fail_for_a_while() {
     let server = web(&[(Kind::Plain, 1)], 6);
@@ -182,7 +182,7 @@ fn names_that_fail_for_a_while() {
     server.stop().unwrap();
 }
 
-/// Hosts that do not exist, do not answer or refuse cost nobody else anything.
+/// Hosts that do not exist, do not respond or refuse connections do not affect other hosts.
 #[test]
 fn hosts_that_are_not_there() {
     let kinds = [(Kind::Plain, 3), (Kind::NoName, 1), (Kind::Refused, 1)];
@@ -211,7 +211,7 @@ fn hosts_that_are_not_there() {
         count(Kind::NoName)
     );
     assert!(summary.counters.failed(Failure::Unreachable) >= count(Kind::Refused));
-    // Whoever refuses may be there another day.
+    // Hosts that refuse connections may accept them on another day.
     assert_eq!(
         (summary.end, summary.n_queued),
         (End::Waiting, count(Kind::Refused))
@@ -266,7 +266,7 @@ pub(crate) fn seams(settings: &Settings, clock: Box<dyn Fn() -> Duration>) -> Se
     }
 }
 
-/// Runs a crawl with seams of its own.
+/// Runs a crawl with its own seams.
 pub(crate) fn run_with(
     folder: &std::path::Path,
     settings: Settings,
@@ -285,8 +285,8 @@ pub(crate) fn run_with(
     })
 }
 
-/// A million lines, two in five of them no URLs and every tenth URL met before: what is left waits,
-/// on the disk, and is there when the crawl is opened again.
+/// A million lines: two in five are not URLs, and every tenth URL was met before. The rest are
+/// queued on the disk, and are still there when the crawl is opened again.
 #[test]
 fn a_million_seeds() {
     let folder = tempfile::tempdir().unwrap();
@@ -322,7 +322,7 @@ fn a_million_seeds() {
     assert_eq!(status.counters.balance(), 0);
 }
 
-/// The clock of the wall jumps back and forth by years; delays do not.
+/// The system clock jumps back and forth by years; delays do not.
 #[test]
 fn a_clock_that_jumps() {
     let server = web(&[(Kind::Plain, 1)], 5);
@@ -356,7 +356,7 @@ fn a_clock_that_jumps() {
     server.stop().unwrap();
 }
 
-/// Hosts of another owner are not asked.
+/// Hosts of another owner receive no requests.
 #[test]
 fn the_owner_is_an_argument() {
     let server = web(&[(Kind::Plain, 1)], 4);
@@ -376,7 +376,7 @@ fn the_owner_is_an_argument() {
     server.stop().unwrap();
 }
 
-/// Loopback is closed to whoever is not allowed there, by name and by number.
+/// Loopback is closed to crawlers that are not allowed there, by host name and by IP address.
 #[test]
 fn private_addresses_are_never_asked() {
     let server = web(&[(Kind::Plain, 1)], 2);

@@ -1,4 +1,4 @@
-//! Crawls of local files: a mirror directory as if it were served.
+//! Tests of crawls of local files: a mirror directory as if it were served.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn run(output: &Path, settings: Settings, seeds: &[String]) -> Summary {
     crawl(output, settings, seeds, &Control::default()).unwrap()
 }
 
-/// What the archive has, with the status of each.
+/// The URLs in the archive, with the status of each.
 fn archived(output: &Path) -> BTreeSet<(String, String)> {
     let lines = index_lines(output).unwrap().into_iter();
     let entry = |line: String| {
@@ -34,8 +34,8 @@ fn archived(output: &Path) -> BTreeSet<(String, String)> {
     lines.map(entry).collect()
 }
 
-/// Pages, directories and what they link to, but nothing outside, and neither contact nor network
-/// are needed. A second run resumes.
+/// Fetches pages, directories and the files they link to, but nothing outside, and needs neither a
+/// contact nor a network. A second run resumes.
 #[test]
 fn issue_27_a_directory_is_crawled() {
     let folder = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ fn issue_27_a_directory_is_crawled() {
         assert_eq!(summary.counters.get(Counter::Pages), 5);
         let again = run(&output, settings, &[]);
         assert_eq!(again.n_fetched, 0);
-        // Only where everything is in scope does a link to the web wait, in vain.
+        // A link to the web is queued, in vain, only if everything is in scope.
         let waiting = queued_urls(&output).unwrap();
         assert!(
             waiting
@@ -94,7 +94,7 @@ fn issue_27_a_directory_is_crawled() {
     }
 }
 
-/// No page of the web leads to a file, whatever is in scope.
+/// No page of the web leads to a file, whatever the scope.
 #[test]
 fn issue_27_the_web_does_not_lead_to_files() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Crawls with more hosts than are kept in memory.
+//! Tests of crawls with more hosts than are kept in memory.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use testweb::{Config, PageCount, Server};
 
 use crate::web::{fetched, homes, reachable, run, settings};
 
-/// With four of forty hosts in memory, all pages are fetched once and no host or address is asked
-/// sooner than it may.
+/// With four of forty hosts in memory, all pages are fetched once and no host or IP address
+/// receives a request too early.
 #[test]
 fn issue_22_few_hosts_in_memory_change_nothing() {
     let delay = Duration::from_millis(20);

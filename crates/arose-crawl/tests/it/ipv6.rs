@@ -1,4 +1,4 @@
-//! Hosts on IPv6, by number and by name, over real sockets.
+//! Tests of hosts on IPv6, by IP address and by host name, over real sockets.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
@@ -17,8 +17,8 @@ use crate::restart::{first_file, unpacked};
 /// The header `Host` of every request.
 type Hosts = Arc<Mutex<Vec<String>>>;
 
-/// Serves two pages on the loopback address of IPv6, for as long as the process lives; nothing
-/// where the machine has no IPv6.
+/// Serves two pages on the IPv6 loopback address for as long as the process lives; returns `None`
+/// if the machine has no IPv6.
 fn serve() -> Option<(SocketAddr, Hosts)> {
     let listener = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok()?;
     let address = listener.local_addr().unwrap();
@@ -51,7 +51,7 @@ fn serve() -> Option<(SocketAddr, Hosts)> {
     Some((address, hosts))
 }
 
-/// Leads every name to loopback, in both families.
+/// Resolves every host name to loopback, in both families.
 struct Both;
 
 impl Resolve for Both {

@@ -1,7 +1,8 @@
-//! The seen set after kill -9 at any moment.
+//! Tests of the seen set after kill -9 at any moment.
 //!
-//! The test starts its own program again as a child that adds URLs without end and says after each
-//! commit how many. The parent kills it after some random number of commits and opens what is left.
+//! The test starts its own program again as a child that adds URLs without end and prints their
+//! number after each commit. The parent kills it after a random number of commits and opens the
+//! set.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,7 +16,7 @@ const FOLDER: &str = "AROSE_SEEN_FOLDER";
 const N_KILLS: u64 = 30;
 const N_BATCH: u64 = 40;
 
-/// So small that most commits write a run, many of them by merging.
+/// So small that most commits write a sorted run, many of them by merging.
 const CONFIG: Config = Config {
     buffer_keys: 60,
     held_bytes: 3000,
@@ -38,7 +39,7 @@ fn insert(seen: &mut Seen, range: std::ops::Range<u64>) -> Vec<Membership> {
     seen.insert(&entries).unwrap()
 }
 
-/// What the child does; without a folder in the environment there is nothing to do.
+/// The code of the child; without a directory in the environment there is nothing to do.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else {
@@ -52,7 +53,7 @@ fn child() {
     }
 }
 
-/// Runs the child until it has committed `n_commits` times; returns how many URLs that were.
+/// Runs the child until it has committed `n_commits` times; returns the number of URLs.
 fn run_and_kill(folder: &Path, n_commits: u64) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["killed::child", "--exact", "--nocapture"])
@@ -77,7 +78,7 @@ fn what_was_committed_survives_and_nothing_else_is_known() {
         let n_committed = run_and_kill(folder.path(), 1 + random.below(6));
         let mut seen = Seen::open(folder.path(), CONFIG).unwrap();
         let n_seen = seen.len();
-        // The child may have got further than it said, but only by whole commits.
+        // The child may be further than it printed, but only by complete commits.
         assert!(
             n_seen >= n_committed && n_seen.is_multiple_of(N_BATCH),
             "{n_seen} {n_committed}"

@@ -1,5 +1,5 @@
-//! Real robots.txt files, sitemaps and URLs, broken at random: there is always an answer, and it is
-//! bounded.
+//! Tests of real robots.txt files, sitemaps and URLs, broken at random: there is always a result,
+//! and it is bounded.
 //!
 //! Responses are changed in the same way by `broken_responses_have_an_outcome`, beside the HTTP
 //! client. `FUZZ_INPUTS` and `FUZZ_SEED` choose how many and which.
@@ -12,7 +12,7 @@ use arose_crawl::url::{Crumbs, NormalUrl, Normalizer};
 use crate::shared;
 use crate::urls;
 
-/// Samples are cut: a long one says nothing that a short one does not.
+/// Samples are shortened: a long one tests nothing that a short one does not.
 const MAX_SAMPLE: usize = 8 << 10;
 
 const ROBOTS: &str = "\u{feff}User-agent: *\nCrawl-delay: 2.5\nRequest-rate: 1/5m 0600-0845\n\
@@ -26,7 +26,7 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
-/// Changes a few bytes: some go, some come, some are repeated or are those of another sample.
+/// Changes a few bytes: removes, inserts or repeats some, or takes them from another sample.
 fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut SplitMix) {
     let at = random.below(bytes.len() as u64 + 1) as usize;
     let end = (at + random.below(32) as usize).min(bytes.len());
@@ -106,7 +106,7 @@ fn broken_sitemaps_are_bounded() {
     });
 }
 
-/// A URL, absolute or relative, has one normal form or none, and its parts make the whole.
+/// A URL, absolute or relative, has one normalized form or none, and its parts form the whole.
 #[test]
 fn broken_urls_have_one_normal_form() {
     let mut samples: Vec<Vec<u8>> = [

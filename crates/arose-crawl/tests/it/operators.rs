@@ -1,5 +1,5 @@
-//! What someone who runs a crawl relies on: the log, settings for single hosts, what pages need to
-//! be shown, and an end in time.
+//! Tests of features for operators of a crawl: the log, settings for single hosts, page requisites,
+//! and a time limit.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ const HOSTS: &[(&str, &[&str])] = &[
 ];
 const HOME: &[&str] = &["http://a.test/"];
 
-/// The lines of the log by URL; of several for one URL the last.
+/// The lines of the log by URL; of several lines for one URL, the last.
 fn log(folder: &Path) -> BTreeMap<String, Vec<String>> {
     let text = std::fs::read_to_string(folder.join("crawl.log")).unwrap();
     let lines = text.lines().map(|line| {
@@ -56,8 +56,7 @@ fn troubled(request: &Request) -> Reply {
     }
 }
 
-/// Every URL that was tried, and every one that was given up, has a line that says what became of
-/// it; the failures can be listed.
+/// Every URL that was tried or given up has a line with its result; the failures can be listed.
 #[test]
 fn issue_22_the_log_says_what_became_of_every_url() {
     let web = Web::new(HOSTS, troubled);
@@ -119,8 +118,8 @@ fn with_host(name: &str, host: HostSettings) -> Settings {
     settings
 }
 
-/// Credentials go to their origin, robots.txt included, and nowhere else: not over redirects, not
-/// over links, not into the archive, not into the log.
+/// Credentials go only to their origin, including its robots.txt. They do not follow redirects or
+/// links and are not in the archive or the log.
 #[test]
 fn issue_22_credentials_stay_at_home() {
     let web = Web::new(HOSTS, |request| match request.target.as_str() {
@@ -225,7 +224,7 @@ fn issue_22_hosts_have_settings_of_their_own() {
         gaps("b.test")
     );
     assert_eq!(summary.counters.get(Counter::Truncated), 1);
-    // The limit holds over all runs, and a higher one lets the crawl continue.
+    // The limit applies to all runs together, and a higher one lets the crawl continue.
     let again = web.crawl(folder.path(), settings.clone(), &[]);
     assert_eq!((again.end, web.targets("a.test").len()), (End::Waiting, 5));
     settings.host.clear();
@@ -233,8 +232,8 @@ fn issue_22_hosts_have_settings_of_their_own() {
     assert_eq!((done.end, web.targets("a.test").len()), (End::Done, 9));
 }
 
-/// What pages need to be shown is fetched wherever it is, and followed no further; without the
-/// setting none of it is.
+/// Requisites of pages are fetched from any host, and their links are not followed; without the
+/// setting none are fetched.
 #[test]
 fn issue_22_requisites_come_from_anywhere() {
     let html = "<link rel=stylesheet href=/style.css><link rel=alternate href=/feed>\
@@ -251,7 +250,7 @@ fn issue_22_requisites_come_from_anywhere() {
                 b"@import 'more.css'; @font-face { src: url(http://b.test/font.woff2) }",
             ),
             "/more.css" => response(200, "Content-Type: text/css\r\n", b"p { color: red }"),
-            // What comes in place of a picture leads nowhere.
+            // A page in place of a picture has no links.
             "/inline.png" => page(request, &["/trap"]),
             _ => response(
                 200,
@@ -292,8 +291,8 @@ fn issue_22_requisites_come_from_anywhere() {
     assert_eq!(sorted("b.test"), ["/code.js", "/font.woff2", "/inline.png"]);
 }
 
-/// A run that may take 200 seconds ends within 210, whatever hosts do; what was in flight is still
-/// queued.
+/// A run that may take 200 seconds ends within 210, whatever hosts do. URLs of open requests are
+/// still queued.
 #[test]
 fn issue_22_a_run_ends_in_time() {
     let web = Web::new(HOSTS, |request| match request.target.as_str() {

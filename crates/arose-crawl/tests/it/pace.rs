@@ -1,4 +1,4 @@
-//! The pace of a crawl, end to end: order, visiting hours, deferral, and delays that double.
+//! Tests of the pace of a crawl: order, visiting hours, deferral, and delays that double.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn times(web: &Web) -> Vec<Duration> {
 }
 
 /// The order of URLs is an argument: depth first goes down before it goes on, and an order by URL
-/// is kept whatever the order of the links.
+/// does not depend on the order of links.
 #[test]
 fn order_is_an_argument() {
     let tree = || {
@@ -66,8 +66,7 @@ fn order_is_an_argument() {
     );
 }
 
-/// Pages are fetched within the visiting hours alone; what is left when they end waits for the next
-/// day.
+/// Pages are fetched only within the visiting hours; the rest wait for the next day.
 #[test]
 fn visiting_hours_are_kept() {
     let robots = "User-agent: *\nVisit-time: 0600-0630\n";
@@ -92,8 +91,8 @@ fn visiting_hours_are_kept() {
     assert!(times(&web)[16] >= Duration::from_secs(60));
 }
 
-/// A host that asks for a longer delay than is acceptable is deferred and counted at once; one that
-/// asks for as much as is acceptable gets it.
+/// A host that requires a longer delay than the settings accept is deferred and counted at once.
+/// One that requires exactly the accepted delay gets it.
 #[test]
 fn long_delays_are_deferred() {
     let robots = "User-agent: *\nCrawl-delay: 301\n";
@@ -116,7 +115,7 @@ fn long_delays_are_deferred() {
     }
 }
 
-/// Hosts that send their robots.txt a byte per second, and hosts that ask for a delay.
+/// Hosts that send their robots.txt one byte per second, and hosts that require a delay.
 fn slow_host(request: &Request) -> Reply {
     let is_robots = request.target == "/robots.txt";
     match request.address {
@@ -128,8 +127,8 @@ fn slow_host(request: &Request) -> Reply {
     }
 }
 
-/// When a site of 100 pages, which is over its budget after ten, was sent its last request, beside
-/// so many slow hosts.
+/// Returns when the last request was sent to a site of 100 pages, which exceeds its budget after
+/// ten, beside this many slow hosts.
 fn crawl_beside(n_slow: u8, in_flight: usize) -> Duration {
     let fast = ("fast.test".to_owned(), "10.0.0.1".to_owned());
     let slow = (0..n_slow).map(|n| (format!("slow{n}.test"), format!("10.0.1.{n}")));
@@ -163,8 +162,8 @@ fn crawl_beside(n_slow: u8, in_flight: usize) -> Duration {
     fast.map(|request| request.at).max().unwrap()
 }
 
-/// Budgets order hosts and leave nothing idle: beside twenty slow hosts a fast site is fetched
-/// within 5% of the time that it takes alone, also where they could take up all requests in flight.
+/// Budgets order hosts and leave no capacity idle. Beside twenty slow hosts, a fast site is fetched
+/// within 5% of the time that it takes alone, even if they could use all open requests.
 #[test]
 fn issue_21_slow_hosts_leave_no_site_waiting() {
     for in_flight in [1000, 8] {

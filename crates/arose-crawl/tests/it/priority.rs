@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use arose::mix::SplitMix;
 use arose_crawl::counters::Counter;
-use arose_crawl::settings::Order;
+use arose_crawl::rehearsal::{Rehearsal, Site};
+use arose_crawl::settings::{Budget, Order};
 use arose_crawl::{End, Settings, standing, status};
 
 use crate::script::{Reply, Request, Web, page, response, settings};
@@ -275,4 +276,37 @@ fn trust_from_other_sites_counts() {
     let names: Vec<&str> = status.sites.iter().map(|site| site.name.as_str()).collect();
     assert_eq!(names, ["seed.test", "good.test", "farm.test"]);
     assert!(status.sites[2].share < 0.2, "{:?}", status.sites);
+}
+
+/// A million pages, each a domain of its own, link to one page while its host rests: its mass is
+/// bounded, and every page is fetched once.
+#[test]
+fn issue_26_a_million_pages_point_to_one() {
+    const N_PAGES: u32 = 1_000_000;
+    const TARGET: u32 = 2;
+    let links = |page: u32| -> Vec<u32> {
+        match page {
+            0 => vec![1, 3, 4, 5],
+            1 | TARGET => Vec::new(),
+            _ => {
+                let found = [2 * page, 2 * page + 1];
+                let found = found.into_iter().filter(|page| *page < N_PAGES);
+                found.chain([TARGET, TARGET, page]).collect()
+            }
+        }
+    };
+    let site = |page: u32| Site(if page == TARGET { 1 } else { page });
+    let mut rehearsal = Rehearsal::new(Order::Opic, Budget::default(), 2 * N_PAGES);
+    rehearsal.seed(0, Site(0));
+    let mut is_fetched = vec![false; N_PAGES as usize];
+    let mut mass = 0.0;
+    while let Some(page) = rehearsal.fetch(links, site) {
+        assert!(!std::mem::replace(&mut is_fetched[page as usize], true));
+        if page == TARGET {
+            mass = rehearsal.last().unwrap().mass;
+        }
+    }
+    assert!(is_fetched.iter().all(|is_fetched| *is_fetched));
+    // The largest mass that there is.
+    assert!((2000.0..=2048.0).contains(&mass), "{mass}");
 }

@@ -145,6 +145,17 @@ fn issue_26_spam_is_rare_among_the_first_pages() {
     );
     assert!((0.4..0.6).contains(&share) && n_spam > 0);
     assert!(found <= share / 5.0, "{found} {share}");
+    // Why a page of such a host waits: the quality of its site is among the reasons.
+    let poor = arose_crawl::status(folder.path()).unwrap().poor_sites;
+    let name = |host: u32| &server.web.hosts()[host as usize].name;
+    let is_poor = |host: u32| poor.iter().find(|site| name(host).ends_with(&site.name));
+    let found = spam.iter().find_map(|&host| Some((host, is_poor(host)?)));
+    let (host, site) = found.expect("a site with pages of low quality");
+    let standing = (0..N_PAGES).rev().find_map(|page| {
+        let url = server.web.url(testweb::PageId { host, page });
+        arose_crawl::standing(folder.path(), &url).unwrap()
+    });
+    assert_eq!(standing.unwrap().quality.as_ref(), Some(site));
     server.stop().unwrap();
 }
 

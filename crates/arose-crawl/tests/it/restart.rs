@@ -1,4 +1,4 @@
-//! What a crawl keeps from one run to the next, and what it does not let grow.
+//! Tests of the state that a crawl keeps from one run to the next, and of its growth.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -38,8 +38,8 @@ fn robots_requests(server: &Server) -> BTreeMap<String, usize> {
     hosts
 }
 
-/// The journal holds what waits, not what was done: of two equal crawls the one that may rewrite it
-/// ends with a fraction of it, and with the same counters.
+/// The journal has queued URLs, not finished ones. Of two equal crawls, the one that may rewrite it
+/// ends with a fraction of the size, and with the same counters.
 #[test]
 fn the_journal_stays_small() {
     let server = plain(8, 250);
@@ -66,8 +66,8 @@ fn the_journal_stays_small() {
     server.stop().unwrap();
 }
 
-/// Stopped and started again and again, with a journal that is rewritten all the time: each page is
-/// fetched once, and each robots.txt too, for its rules are kept.
+/// A crawl is stopped and restarted again and again, while its journal is rewritten all the time.
+/// Each page is fetched once, and each robots.txt too, because its rules are saved.
 #[test]
 fn rules_and_queues_survive() {
     let server = plain(12, 30);
@@ -96,8 +96,8 @@ fn rules_and_queues_survive() {
     server.stop().unwrap();
 }
 
-/// Settings may change from one run to the next, whatever they are about: each page is fetched and
-/// archived once, and duplicates refer to records that are there.
+/// Any setting may change from one run to the next. Each page is fetched and archived once, and
+/// duplicates refer to existing records.
 #[test]
 fn settings_change_between_runs() {
     type Change = fn(&mut arose_crawl::Settings);
@@ -134,8 +134,8 @@ fn settings_change_between_runs() {
     server.stop().unwrap();
 }
 
-/// A site whose robots.txt is not available is left alone for thirty days, its URLs wait, then it
-/// counts as one without rules.
+/// A site whose robots.txt is not available receives no other requests for thirty days while its
+/// URLs wait; then it counts as one without rules.
 #[test]
 fn an_unreachable_file_counts_for_thirty_days() {
     let server = Server::start(Config {
@@ -149,7 +149,7 @@ fn an_unreachable_file_counts_for_thirty_days() {
     settings.fetch.retry_delay = 0.001;
     settings.fetch.tries = 2;
     settings.archive.compact = 100;
-    // The first host of a web has rules in any case.
+    // The first host of a web always has rules.
     let run_on = |day: u64| {
         run_with(
             folder.path(),
@@ -189,7 +189,7 @@ pub(crate) fn unpacked(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Every robots.txt is archived as it came, beside the pages and not among them; requests are where
+/// Every robots.txt is archived as received, separately from the pages; requests are archived if
 /// the settings say so.
 #[test]
 fn robots_files_and_requests_are_archived() {

@@ -1,4 +1,5 @@
-//! Verdicts that other implementations agree on, and where and why ours differ.
+//! Compares verdicts with those that other implementations agree on, and lists the differences with
+//! reasons.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +21,7 @@ fn file(row: &Value) -> Vec<u8> {
     }
 }
 
-/// An empty address means the root. An empty query is kept: some patterns end in one.
+/// An empty URL means the root. An empty query is kept, because some patterns end in one.
 fn url(text: &str) -> NormalUrl {
     let base = Url::parse("http://example.org/").unwrap();
     let normalizer = Normalizer {
@@ -30,7 +31,7 @@ fn url(text: &str) -> NormalUrl {
     normalizer.normalize(text, Some(&base)).unwrap()
 }
 
-/// Rows on which `file` gives another verdict than the collection, in words.
+/// Rows for which `file` gives another verdict than the collection, as text.
 fn differences(rows: &[Value], file: impl Fn(&Value) -> Vec<u8>) -> Vec<String> {
     let differs = |row: &&Value| {
         let robots = Robots::parse(&file(row), row["agent"].as_str().unwrap());
@@ -46,13 +47,13 @@ fn differences(rows: &[Value], file: impl Fn(&Value) -> Vec<u8>) -> Vec<String> 
         .collect()
 }
 
-/// Four differences, all of them sides of RFC 9309 that the tested program does not take:
+/// Four differences, all of them parts of RFC 9309 that the tested program does not follow:
 ///
-/// - It compares characters as they are. The RFC (2.2.2) has characters beyond ASCII escaped on
-///   both sides before comparison, so `/foo/bar/ツ` matches its own pattern, in either spelling;
-/// - and has escapes of unreserved characters decoded, so `/foo/bar/%62%61%7A` matches
-///   `/foo/bar/baz`, as the table of the RFC says.
-/// - It takes `Allow: /dir/index.html` as allowing `/dir/`, which is its own extension and allows
+/// - It compares characters as they are. The RFC (2.2.2) escapes characters beyond ASCII on both
+///   sides before the comparison, so `/foo/bar/ツ` matches its own pattern, in either spelling.
+/// - It does not decode escapes of unreserved characters. The RFC does, so `/foo/bar/%62%61%7A`
+///   matches `/foo/bar/baz`, as the table of the RFC says.
+/// - It reads `Allow: /dir/index.html` as allowing `/dir/`, which is its own extension and allows
 ///   what the site forbids.
 #[test]
 fn reference_cases() {
@@ -86,7 +87,7 @@ fn agreed_verdicts_on_real_files() {
     assert_eq!(found, [""; 0]);
 }
 
-/// Every real file is read to its end, and what it says about delays and hours is understood.
+/// Every real file is read to its end, and its delays and hours are understood.
 #[test]
 fn extensions_in_real_files() {
     let Some(files) = shared::rows("robots-real/robots.jsonl.zst") else {

@@ -1,4 +1,5 @@
-//! URL rules: crawls of a web whose pages have URLs without end, judged by its truth.
+//! Tests of URL rules: crawls of a web whose pages have URLs without end, compared with the ground
+//! truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,8 +23,8 @@ fn serve(n_items: u32) -> Server {
     server.unwrap()
 }
 
-/// Links of duplicates are not followed, or sessions would never end; nothing else is kept from
-/// going round in circles.
+/// Links of duplicates are not followed; otherwise sessions would never end. Nothing else prevents
+/// endless cycles.
 fn careful(server: &Server) -> Settings {
     let mut settings = settings(server);
     settings.duplicates.links = DuplicateLinks::Never;
@@ -31,14 +32,14 @@ fn careful(server: &Server) -> Settings {
     settings
 }
 
-/// What was asked of a host.
+/// The requests to a host.
 #[derive(Debug, Default)]
 struct Asked {
     n: usize,
     contents: BTreeSet<u64>,
 }
 
-/// What was asked of each host, by its number; `www.` is the same host.
+/// The requests to each host, by its number; `www.` is the same host.
 fn asked(server: &Server) -> BTreeMap<u32, Asked> {
     let mut hosts: BTreeMap<u32, Asked> = BTreeMap::new();
     for record in &server.log().records {
@@ -64,7 +65,7 @@ fn host_of(server: &Server, flavour: Flavour) -> u32 {
         .unwrap()
 }
 
-/// The rules of a host, `slash` and the like without evidence left out.
+/// The rules of a host, without `slash` and similar rules that need no evidence.
 fn rules_of(server: &Server, folder: &Path, host: u32) -> Vec<UrlRule> {
     let name = &server.web.hosts()[host as usize].name;
     let is_its = |rule: &UrlRule| rule.scope.split([':', '/']).next() == Some(name);
@@ -77,8 +78,7 @@ fn active(rules: &[UrlRule]) -> BTreeSet<String> {
     active.map(|rule| rule.rule.to_string()).collect()
 }
 
-/// The rules that are true, and how many times the pages may be asked for that stay distinct
-/// under them.
+/// The true rules, and the maximum number of requests per page that is distinct under them.
 fn truth(flavour: Flavour) -> (&'static [&'static str], f64) {
     match flavour {
         Flavour::Session => (&["parameter ref", "parameter sid", "parameter sort"], 1.6),
@@ -95,7 +95,7 @@ fn truth(flavour: Flavour) -> (&'static [&'static str], f64) {
     }
 }
 
-/// All that is linked was fetched; probes may have found more.
+/// All linked contents were fetched; probes may have found more.
 #[track_caller]
 fn check_contents(asked: &BTreeSet<u64>, contents: &BTreeSet<u64>, flavour: Flavour) {
     let n_lost = contents.difference(asked).count();
@@ -133,8 +133,8 @@ fn check_host(server: &Server, folder: &Path, flavour: Flavour, asked: &Asked) {
     }
     check_contents(&asked.contents, &contents, flavour);
     let expected: BTreeSet<String> = expected.iter().map(|&rule| rule.to_owned()).collect();
-    // Some session IDs happen to have letters of one case only: a rule of their own, as true as the
-    // other, which takes many of them to be found.
+    // Some session IDs happen to have letters of one case only. They have a rule of their own,
+    // which is just as true, but many of them are needed to find it.
     let rare = match flavour {
         Flavour::Crumb => "segment S- 13 single",
         _ => "",
@@ -151,10 +151,10 @@ fn check_host(server: &Server, folder: &Path, flavour: Flavour, asked: &Asked) {
     assert!(share <= most, "{flavour:?}: {share}");
 }
 
-/// Every true rule is found, no false one stays, nothing is lost, and little is asked for twice.
+/// Every true rule is found, no false one stays, nothing is lost, and few pages are fetched twice.
 #[test]
 fn variants_are_learned_and_nothing_is_lost() {
-    // What rules cost grows more slowly than sites do: with three parameters 1.68 times the pages
+    // The cost of rules grows more slowly than sites do: with three parameters 1.68 times the pages
     // at 500 items, 1.57 at 700.
     let server = serve(1000);
     let folder = tempfile::tempdir().unwrap();
@@ -165,7 +165,7 @@ fn variants_are_learned_and_nothing_is_lost() {
         let host = host_of(&server, flavour);
         check_host(&server, folder.path(), flavour, &asked[&host]);
     }
-    // Nothing more than its pages is asked of the host without parameters.
+    // The host without parameters receives requests only for its pages.
     let n_plain = server.web.reachable(&testweb::truth::Visit {
         seeds: vec![home(&server, 0)],
         max_redirects: 5,
@@ -179,7 +179,7 @@ fn variants_are_learned_and_nothing_is_lost() {
     server.stop().unwrap();
 }
 
-/// What is deferred is what the counters say, and the directory says the same as the run.
+/// The deferred URLs match the counters, and the directory agrees with the run.
 #[track_caller]
 fn check_counters(folder: &Path, summary: &Summary) {
     let counter = |counter| summary.counters.get(counter);
@@ -210,8 +210,8 @@ fn without_rules_there_is_no_end() {
     server.stop().unwrap();
 }
 
-/// A rule that somebody switches on is wrong: audits find out, and all that it deferred is fetched.
-/// One that somebody switches off defers nothing more.
+/// A rule that is switched on by hand is wrong: audits find out, and all URLs that it deferred are
+/// fetched. One that is switched off by hand defers nothing more.
 #[test]
 fn rules_are_switched_and_wrong_ones_suspended() {
     let server = serve(120);
@@ -247,7 +247,7 @@ fn rules_are_switched_and_wrong_ones_suspended() {
     );
     order_rules(folder.path(), &wrong).unwrap();
     order_rules(folder.path(), &[off]).unwrap();
-    // They count in the list before a crawl has taken them.
+    // They are in the list before a crawl has taken them.
     let listed = rules_of(&server, folder.path(), host_of(&server, Flavour::Query));
     assert_eq!(active(&listed).len(), 2);
     settings.stop.pages = 0;
@@ -271,7 +271,7 @@ fn rules_are_switched_and_wrong_ones_suspended() {
     server.stop().unwrap();
 }
 
-/// Lines that are no rules are left out, and what was taken is gone.
+/// Lines that are not rules are ignored, and the order is removed once taken.
 #[test]
 fn an_order_that_is_damaged_is_taken_as_far_as_it_goes() {
     let server = serve(20);
@@ -295,7 +295,7 @@ fn an_order_that_is_damaged_is_taken_as_far_as_it_goes() {
     server.stop().unwrap();
 }
 
-/// With `audit_all` everything that waited because of a rule is fetched in the end.
+/// With `audit_all`, all deferred URLs are fetched in the end.
 #[test]
 fn all_is_audited_on_request() {
     let server = serve(200);
@@ -315,7 +315,7 @@ fn all_is_audited_on_request() {
     server.stop().unwrap();
 }
 
-/// What is deferred comes back when rules are turned off.
+/// Deferred URLs are queued again when rules are turned off.
 #[test]
 fn without_rules_what_was_deferred_comes_back() {
     let server = serve(200);
@@ -334,7 +334,7 @@ fn without_rules_what_was_deferred_comes_back() {
     server.stop().unwrap();
 }
 
-/// The paths that a crawl of folders was given, with how many requests there were.
+/// The paths that a crawl of directories requested, with the number of requests.
 fn paths(server: &Server) -> (BTreeSet<String>, usize) {
     let log = server.log();
     let answered = log.records.iter().filter(|record| record.status == 200);
@@ -368,7 +368,7 @@ fn documentation_with_sessions_loses_nothing() {
         let server = server.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut settings = careful(&server);
-        // As by default: what copies link to comes last.
+        // As by default: links of copies come last.
         settings.duplicates.links = DuplicateLinks::Last;
         settings.stop.pages = 20_000;
         let seeds = folders
@@ -391,7 +391,7 @@ fn documentation_with_sessions_loses_nothing() {
     let [(paths, n), (with_sessions, n_with_sessions)] = found;
     let lost: Vec<&String> = paths.difference(&with_sessions).collect();
     assert_eq!(lost, [""; 0]);
-    // Many templates of few pages with many links each: probes and audits are most of it.
+    // Many templates of few pages with many links each: most requests are probes and audits.
     assert!(n_with_sessions <= 12 * n, "{n_with_sessions} for {n}");
 }
 
@@ -401,7 +401,7 @@ const SEED: &str = "AROSE_RULES_SEED";
 const COMPACT: &str = "AROSE_RULES_COMPACT";
 const N_KILLS: u64 = 12;
 
-/// What the child does; without a folder in the environment there is nothing to do.
+/// The code of the child; without a directory in the environment there is nothing to do.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else {
@@ -420,7 +420,7 @@ fn child() {
     settings.scope.sitemaps = false;
     settings.archive.commit = 0.01;
     settings.archive.compact = value(COMPACT).parse().unwrap();
-    // Most hosts rest on the disk.
+    // Most hosts are on the disk.
     settings.machine.hosts_in_memory = 4;
     run(Path::new(&folder), settings, &[value(SEED)]);
 }
@@ -438,8 +438,8 @@ fn start(folder: &Path, server: &Server, compact: u64) -> Child {
         .unwrap()
 }
 
-/// Killed again and again, every second time with a journal that is rewritten all the time: rules
-/// that were active stay so, what was deferred stays deferred, and in the end nothing is lost.
+/// A crawl is killed again and again, every second time while its journal is rewritten all the
+/// time. Active rules stay active, deferred URLs stay deferred, and nothing is lost in the end.
 #[test]
 fn rules_and_deferred_urls_survive_kills() {
     let server = serve(100);

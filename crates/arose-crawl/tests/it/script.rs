@@ -1,4 +1,4 @@
-//! A web of a few lines, in virtual time: a function answers every request.
+//! A scripted web in virtual time: a function responds to every request.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,18 +19,18 @@ use tokio::time::Instant;
 /// A request that was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// Since the crawl began.
+    /// The time since the crawl began.
     pub(crate) at: Duration,
     pub(crate) address: IpAddr,
     pub(crate) host: String,
     pub(crate) target: String,
-    /// Requests for the same target of the same host before this one.
+    /// Number of earlier requests for the same target of the same host.
     pub(crate) n_before: usize,
     /// All of its lines.
     pub(crate) head: String,
 }
 
-/// What a server does with a request.
+/// The response of a server to a request.
 pub(crate) enum Reply {
     /// Sends these bytes and keeps the connection open.
     Send(Vec<u8>),
@@ -38,13 +38,13 @@ pub(crate) enum Reply {
     Close(Vec<u8>),
     /// Sends these bytes, one per second.
     Trickle(Vec<u8>),
-    /// Makes the connection one on which reading panics.
+    /// Makes reading from the connection panic.
     Panic,
 }
 
 type Answer = dyn Fn(&Request) -> Reply;
 
-/// Names with their addresses, a function that answers, and a log of what was asked.
+/// Host names with their IP addresses, a function that responds, and a log of requests.
 #[derive(Clone)]
 pub(crate) struct Web {
     names: BTreeMap<String, Vec<IpAddr>>,
@@ -81,24 +81,24 @@ impl Web {
         self.date.set(self.date.get() + seconds);
     }
 
-    /// Has the next crawl begin at this time of day.
+    /// Sets the time of day at which the next crawl begins.
     pub(crate) fn set_time_of_day(&self, hour: u64, minute: u64) {
         let day = self.date.get() / 86_400 + 1;
         self.date.set(day * 86_400 + hour * 3600 + minute * 60);
     }
 
-    /// Has an address refuse connections.
+    /// Makes an IP address refuse connections.
     pub(crate) fn refusing(mut self, address: &str) -> Self {
         self.refused.push(address.parse().unwrap());
         self
     }
 
-    /// What was asked so far, by all crawls.
+    /// Returns all requests so far, of all crawls.
     pub(crate) fn log(&self) -> Vec<Request> {
         self.log.borrow().clone()
     }
 
-    /// The targets that a host was asked for, robots.txt aside, in order.
+    /// Returns the targets requested from a host, without robots.txt, in order.
     pub(crate) fn targets(&self, host: &str) -> Vec<String> {
         let log = self.log();
         let pages = log
@@ -107,7 +107,7 @@ impl Web {
         pages.map(|request| request.target.clone()).collect()
     }
 
-    /// Crawls with breadth first.
+    /// Crawls breadth first.
     pub(crate) fn crawl(&self, folder: &Path, settings: Settings, seeds: &[&str]) -> Summary {
         self.crawl_in_order(folder, settings, seeds, Box::new(|_, depth| depth))
     }
@@ -275,7 +275,7 @@ pub(crate) fn response(status: u16, headers: &str, body: &[u8]) -> Reply {
     Reply::Send([head.as_bytes(), body].concat())
 }
 
-/// A page of its own that links to these targets.
+/// A unique page that links to these targets.
 pub(crate) fn page(request: &Request, links: &[&str]) -> Reply {
     page_with(request, "", links)
 }
@@ -286,7 +286,7 @@ pub(crate) fn page_with(request: &Request, headers: &str, links: &[&str]) -> Rep
         .map(|link| format!("<a href='{link}'>{link}</a>"))
         .collect();
     let Request { host, target, .. } = request;
-    // Words that repeat nothing, or all pages would look like spam.
+    // The words do not repeat; otherwise all pages would look like spam.
     let word = |n: u32| {
         let mut hasher = DefaultHasher::new();
         (host, target, n).hash(&mut hasher);
@@ -298,7 +298,8 @@ pub(crate) fn page_with(request: &Request, headers: &str, links: &[&str]) -> Rep
     response(200, &headers, body.as_bytes())
 }
 
-/// No threads, so that time stands still while pages are read, and much patience.
+/// Settings without threads, so that time stands still while pages are read, and with much
+/// patience.
 pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.machine.threads = 0;

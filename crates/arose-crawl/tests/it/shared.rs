@@ -1,11 +1,12 @@
-//! The data sets beside the repository; tests that need them are skipped where they are absent.
+//! The data sets beside the repository. Tests that need them are skipped if they are absent.
 
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// A file or folder of the data sets, or nothing with a word about the test that is skipped.
+/// Returns a file or directory of the data sets, or prints that the test is skipped and returns
+/// `None`.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/data")
@@ -17,7 +18,7 @@ pub(crate) fn path(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// The bytes of a file, decompressed if it is of zstd.
+/// Returns the bytes of a file, decompressed if it is zstd.
 pub(crate) fn bytes(name: &str) -> Option<Vec<u8>> {
     let bytes = fs::read(path(name)?).unwrap();
     Some(if name.ends_with(".zst") {
@@ -27,7 +28,7 @@ pub(crate) fn bytes(name: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// The rows of a file of JSON lines.
+/// Returns the rows of a JSON Lines file.
 pub(crate) fn rows(name: &str) -> Option<Vec<Value>> {
     let bytes = bytes(name)?;
     let lines = bytes.split(|&byte| byte == b'\n');

@@ -1,4 +1,4 @@
-//! Crawls of a simulated web in virtual time, where a thousand seconds pass in one.
+//! Tests of crawls of a simulated web in virtual time, in which a thousand seconds pass in one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,26 +16,27 @@ use tokio::time::{Instant, sleep};
 const N_PLAIN: u8 = 60;
 const N_PAGES: u32 = 12;
 
-/// A web of hosts `10.0.0.N`, the first ones plain, the others trouble of a kind each.
+/// A web of hosts `10.0.0.N`: the first ones are plain, and each of the others has one kind of
+/// trouble.
 #[derive(Clone, Default)]
 struct Web {
-    /// When the last page of each plain host was sent, and how many were.
+    /// When the last page of each plain host was sent, and the number of pages.
     sent: Rc<RefCell<BTreeMap<u8, (Duration, u32)>>>,
     n_troubled: Rc<Cell<u32>>,
     /// Between these times nothing can be reached.
     outage: Rc<Cell<(Duration, Duration)>>,
-    /// Connections that were tried meanwhile.
+    /// Number of connections tried meanwhile.
     n_in_vain: Rc<Cell<u32>>,
     /// The trouble is over.
     is_mended: Rc<Cell<bool>>,
 }
 
-/// What the hosts after the plain ones do.
+/// The behaviour of the hosts after the plain ones.
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
-    /// Never answers.
+    /// Never responds.
     Silent,
-    /// A byte a second.
+    /// Sends one byte per second.
     Slow,
     /// Closes at once.
     Closed,
@@ -65,7 +66,7 @@ impl Connect for Web {
         };
         let (web, host) = (self.clone(), ip.octets()[3]);
         tokio::task::spawn_local(async move {
-            // Whatever ends a connection, it has ended.
+            // Whatever ended the connection, it has ended.
             let _ = web.serve(host, theirs).await;
         });
         Box::pin(async move { Ok(Box::new(ours) as Box<dyn Stream>) })
@@ -108,7 +109,7 @@ impl Web {
         (start..end).contains(&elapsed())
     }
 
-    /// How many pages were sent.
+    /// The number of pages sent.
     fn n_sent(&self) -> u32 {
         self.sent.borrow().values().map(|(_, n)| n).sum()
     }
@@ -133,7 +134,7 @@ async fn read_target(stream: &mut DuplexStream) -> std::io::Result<String> {
     Ok(request.split(' ').nth(1).unwrap_or_default().to_owned())
 }
 
-/// A page of its own with links to the next one of its host.
+/// A unique page with a link to the next one of its host.
 fn page(host: u8, target: &str) -> Vec<u8> {
     let n: u32 = target.trim_start_matches("/p").parse().unwrap_or(0);
     let link = if n + 1 < N_PAGES {
@@ -186,7 +187,7 @@ async fn trouble(kind: Trouble, stream: &mut DuplexStream) -> std::io::Result<()
     Ok(())
 }
 
-/// What is asked for.
+/// The settings.
 #[derive(Clone, Copy)]
 enum Wanted {
     All,
@@ -203,7 +204,7 @@ fn settings() -> Settings {
     settings
 }
 
-/// Names that nobody can tell before a time, and all of them one host afterwards.
+/// DNS lookups that fail until a time, and then resolve all host names to one host.
 #[derive(Clone, Copy)]
 struct Failing {
     until: Duration,
@@ -223,7 +224,7 @@ impl Resolve for Failing {
     }
 }
 
-/// Crawls in virtual time, with names that fail for a while.
+/// Crawls in virtual time, with DNS lookups that fail for a while.
 fn crawl(
     web: &Web,
     folder: &Path,
@@ -270,8 +271,8 @@ fn homes() -> Vec<String> {
     (0..N_PLAIN).map(home).collect()
 }
 
-/// Crawls the plain hosts and so many troubled ones, each with all its pages as seeds; when each
-/// plain host had sent its last page.
+/// Crawls the plain hosts and this many troubled ones, each with all its pages as seeds. Returns
+/// when each plain host had sent its last page.
 fn crawl_beside(n_troubled: u8) -> (BTreeMap<u8, (Duration, u32)>, u32) {
     let web = Web::default();
     let mut settings = settings();
@@ -284,8 +285,8 @@ fn crawl_beside(n_troubled: u8) -> (BTreeMap<u8, (Duration, u32)>, u32) {
     (web.sent.take(), web.n_troubled.get())
 }
 
-/// More hosts than there are slots that hang, drip, close, send without end or are busy: every
-/// plain host has all its pages fetched, and none waits five per cent longer for its last one.
+/// More hosts than slots hang, drip, close, send without end or are busy. All pages of every plain
+/// host are fetched, and none waits more than 5% longer for its last one.
 #[test]
 fn trouble_slows_nobody_else() {
     let (alone, _) = crawl_beside(0);
@@ -303,8 +304,8 @@ fn trouble_slows_nobody_else() {
     assert_eq!(together.len(), alone.len());
 }
 
-/// A host whose DNS servers fail for longer than they are asked keeps all that waits there. A retry
-/// asks for that and nothing else, the next run for everything.
+/// A host whose DNS lookups fail for longer than the crawl retries them keeps all its queued URLs.
+/// A retry requests those and nothing else, the next run everything.
 #[test]
 fn names_that_fail_are_lost_for_now() {
     let (web, folder) = (Web::default(), tempfile::tempdir().unwrap());
@@ -325,14 +326,14 @@ fn names_that_fail_are_lost_for_now() {
     assert_eq!(status(folder.path()).unwrap().n_lost, 2);
     let waiting = ["http://h.test/p11".to_owned()];
     let summary = run(0, &waiting, Wanted::Lost);
-    // All of the host was lost, so its links are followed too.
+    // The whole host was lost, so its links are followed too.
     assert_eq!((summary.n_lost, web.n_sent()), (0, N_PAGES));
     assert_eq!(status(folder.path()).unwrap().n_lost, 0);
     assert_eq!(run(0, &[], Wanted::All).end, End::Done);
 }
 
-/// URLs whose connections fail are lost for now, and so is a host that always fails. A retry asks
-/// for them alone: links that are found, and other hosts, wait for the next run.
+/// URLs whose connections fail are lost for now, and so is a host that always fails. A retry
+/// requests only them; new links and other hosts wait for the next run.
 #[test]
 fn connections_that_fail_are_lost_for_now() {
     let (web, folder) = (Web::default(), tempfile::tempdir().unwrap());
@@ -352,7 +353,7 @@ fn connections_that_fail_are_lost_for_now() {
     assert_eq!((summary.n_lost, web.n_sent()), (12, N_PAGES));
     assert_eq!(status(folder.path()).unwrap().n_lost, 12);
     assert_eq!(queued_urls(folder.path()).unwrap().len(), 12);
-    // Still so.
+    // Still the same.
     let summary = run(Vec::new(), Wanted::Lost);
     assert_eq!((summary.n_lost, summary.n_queued), (12, 12));
     web.is_mended.set(true);
@@ -365,8 +366,8 @@ fn connections_that_fail_are_lost_for_now() {
     assert_eq!(web.n_sent(), 2 * N_PAGES + 1);
 }
 
-/// For ten minutes nothing can be reached from here: the crawl pauses, hardly tries, and then
-/// fetches everything, without having lost a URL.
+/// For ten minutes no host can be reached from here. The crawl pauses, hardly tries, and then
+/// fetches everything without losing a URL.
 #[test]
 fn an_outage_pauses_the_crawl() {
     let (web, folder) = (Web::default(), tempfile::tempdir().unwrap());
@@ -380,7 +381,7 @@ fn an_outage_pauses_the_crawl() {
     let last = web.sent.borrow().values().map(|(last, _)| *last).max();
     assert!(last.unwrap() < second(700), "{last:?}");
     assert!(web.n_in_vain.get() < 250, "{}", web.n_in_vain.get());
-    // Longer than the settings wait for it: all of it waits for the next run.
+    // The outage is longer than the settings allow, so everything waits for the next run.
     let (web, folder) = (Web::default(), tempfile::tempdir().unwrap());
     web.outage.set((second(5), second(100_000)));
     let summary = crawl(

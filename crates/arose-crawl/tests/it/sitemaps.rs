@@ -1,4 +1,4 @@
-//! Sitemaps as they are found, each with the number of addresses in it.
+//! Tests of real sitemaps, each with its number of URLs.
 
 use std::fs;
 

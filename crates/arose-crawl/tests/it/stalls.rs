@@ -1,4 +1,4 @@
-//! A loop that does not wait for files.
+//! Tests that the crawl loop does not wait for files.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use testweb::{Config, PageCount, Server};
 use crate::faults::seams;
 use crate::web::{fetched, homes, reachable, run, settings};
 
-/// How long the disk takes for every sync.
+/// The duration of every sync of the disk.
 const SYNC: Duration = Duration::from_millis(120);
 
 /// A crawl on a slow disk, whose journal is rewritten after nearly every commit, with many syncs.
@@ -45,7 +45,7 @@ fn n_over(turns: &Turns, ms: u64) -> u64 {
     turns.n() - n_within
 }
 
-/// A sync takes 120 ms, a rewrite of the journal a dozen of them. Only a crawl without threads
+/// A sync takes 120 ms, and a rewrite of the journal a dozen syncs. Only a crawl without threads
 /// waits for that in a turn of its loop.
 #[test]
 fn issue_22_syncs_and_rewrites_stall_no_turn() {
@@ -53,11 +53,11 @@ fn issue_22_syncs_and_rewrites_stall_no_turn() {
     assert!(n_over(&waits.turns, 500) >= 1, "{:?}", waits.turns);
     let (goes_on, n_changes) = crawl(1);
     assert!(n_changes > 100, "{n_changes}");
-    // A busy machine may keep the loop from running for a while, but not for so long.
+    // A busy machine may delay the loop for a while, but not for this long.
     assert_eq!(n_over(&goes_on.turns, 500), 0, "{:?}", goes_on.turns);
 }
 
-/// Leads no name anywhere.
+/// Resolves no host name.
 struct Nowhere;
 
 impl Resolve for Nowhere {
@@ -66,7 +66,7 @@ impl Resolve for Nowhere {
     }
 }
 
-/// A name turns out not to exist at which an earlier run has queued many URLs. Each of them has its
+/// A host name does not exist, and an earlier run has queued many URLs there. Each of them has its
 /// line in the log, and no turn of the loop waits until they are read.
 #[test]
 fn issue_22_urls_of_unknown_names_stall_no_turn() {

@@ -1,4 +1,4 @@
-//! Secure connections: HTTP/2 where it is offered, HTTP/1.1 where not, none with a bad certificate;
+//! Tests of TLS connections: HTTP/2 if it is offered, HTTP/1.1 if not, none with a bad certificate;
 //! the limits of HTTP/2.
 
 use std::convert::Infallible;
@@ -32,15 +32,15 @@ fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// How many requests came by which version.
+/// Numbers of requests by HTTP version.
 #[derive(Default)]
 struct Seen {
     http1: AtomicUsize,
     http2: AtomicUsize,
 }
 
-/// Serves three pages at an address of its own, for as long as the process lives, with a
-/// certificate that signs itself.
+/// Serves three pages at an IP address of its own for as long as the process lives, with a
+/// self-signed certificate.
 fn serve(protocol: &'static [u8]) -> (SocketAddr, Arc<Seen>) {
     serve_as(protocol, "server")
 }
@@ -93,7 +93,7 @@ async fn accept(listener: std::net::TcpListener, protocol: &[u8], name: &str, se
     }
 }
 
-/// A body that comes at once, after which it ends or does not.
+/// A body that is sent at once and then ends, or does not end.
 struct Page {
     bytes: Option<Bytes>,
     ends: bool,
@@ -200,8 +200,8 @@ fn unknown_certificates_are_refused() {
     assert_eq!(seen.http2.load(Ordering::Relaxed), 0);
 }
 
-/// Over HTTP/2 as over HTTP/1.1: bodies without end and silence run into their limits, what came of
-/// a body is kept and marked, and the pages behind them are fetched.
+/// Over HTTP/2 as over HTTP/1.1, bodies without end and silence run into their limits. The received
+/// part of a body is kept and marked, and the following pages are fetched.
 #[test]
 fn limits_hold_over_http2() {
     let (address, seen) = serve(b"h2");
@@ -211,7 +211,7 @@ fn limits_hold_over_http2() {
     settings.fetch.tries = 1;
     settings.fetch.max_body = 32 << 10;
     settings.fetch.max_head = 16 << 10;
-    // A request without limits does not hold up the test.
+    // A request without limits must not block the test.
     settings.stop.seconds = 60.0;
     let folder = tempfile::tempdir().unwrap();
     let pages = ["silent", "stuck", "long", "headers", "a"];
@@ -224,7 +224,7 @@ fn limits_hold_over_http2() {
     assert_eq!(counters.failed(Failure::Slow), 1);
     assert_eq!(counters.failed(Failure::LongHead), 1);
     assert_eq!(counters.get(Counter::Truncated), 2);
-    // The page that never came is lost for now.
+    // The page that never arrived is lost for now.
     assert_eq!((summary.n_queued, summary.n_lost), (1, 1));
     assert_eq!(index_lines(folder.path()).unwrap().len(), 3);
     assert_eq!(seen.http2.load(Ordering::Relaxed), 1 + pages.len());
@@ -235,7 +235,7 @@ fn limits_hold_over_http2() {
     }
 }
 
-/// Leads every name to loopback.
+/// Resolves every host name to loopback.
 struct Loopback;
 
 impl Resolve for Loopback {
@@ -246,7 +246,7 @@ impl Resolve for Loopback {
     }
 }
 
-/// Crawls hosts of these names, all of which lead to an address.
+/// Crawls these hosts, all of which resolve to one IP address.
 fn run_named(settings: Settings, names: &[&str], address: SocketAddr) -> Summary {
     let folder = tempfile::tempdir().unwrap();
     let seeds = names
@@ -269,8 +269,8 @@ fn certificates_of_other_hosts_are_refused() {
     assert_eq!(seen.http2.load(Ordering::Relaxed), 0);
 }
 
-/// A host that an authority of the operator's own has signed for is asked where that authority is
-/// trusted, under no other name, and not at all where it is unknown.
+/// A host whose certificate is signed by the operator's own authority is fetched if that authority
+/// is trusted. It is not fetched under another host name, or if the authority is unknown.
 #[test]
 fn issue_22_authorities_of_one_s_own_are_trusted() {
     let (address, seen) = serve_as(b"h2", "signed");
@@ -294,7 +294,7 @@ fn issue_22_authorities_of_one_s_own_are_trusted() {
     assert_eq!(seen.http2.load(Ordering::Relaxed), 4);
 }
 
-/// A host whose certificates are not to be checked is asked all the same; others are not.
+/// A host whose certificates are not to be checked is fetched all the same; others are not.
 #[test]
 fn issue_22_certificates_of_named_hosts_are_ignored() {
     let (address, seen) = serve(b"h2");

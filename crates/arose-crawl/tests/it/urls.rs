@@ -1,4 +1,5 @@
-//! Normal forms on the collections of URLs: idempotent on all, equal to theirs but where listed.
+//! Tests of normalized URLs on collections of URLs: idempotent on all, equal to theirs except where
+//! listed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ fn normal(input: &str) -> Option<String> {
     Some(url.as_str().to_owned())
 }
 
-/// Fields of a line of comma-separated values; quotes only around whole fields.
+/// Parses the fields of a line of comma-separated values; quotes only around whole fields.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut is_quoted = false;
@@ -47,13 +48,14 @@ fn table(name: &str) -> Option<Vec<Vec<String>>> {
 
 fn objects(name: &str) -> Option<Vec<Value>> {
     let bytes = shared::bytes(&format!("url-suites/wpt/{name}"))?;
-    // Half a surrogate pair is no text in Rust; any other character does for our purpose.
+    // Half a surrogate pair is not valid text in Rust; any other character serves the purpose.
     let text = String::from_utf8(bytes).unwrap().replace("\\ud", "\\u0");
     let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
     Some(rows.into_iter().filter(Value::is_object).collect())
 }
 
-/// Where another program's normal form differs from ours, and the rule behind it.
+/// Differences between the normalized URLs of another program and of this one, with the rule behind
+/// each.
 #[test]
 fn another_programs_normal_forms() {
     let Some(rows) = table("weirdToNormalizedUrls.csv") else {
@@ -80,7 +82,7 @@ fn another_programs_normal_forms() {
     assert_eq!(counts, BTreeMap::from(expected));
 }
 
-/// Which of our rules makes us differ on an input of the other program's list.
+/// Returns the rule that explains a difference on an input of the other program's list.
 fn reason(input: &str, theirs: &str) -> &'static str {
     let scheme = input.split("//").next().unwrap();
     if !input.contains(":/") {
@@ -100,8 +102,8 @@ fn reason(input: &str, theirs: &str) -> &'static str {
     }
 }
 
-/// Whatever resolves to a web address by the rules of browsers is one, and its normal form differs
-/// from theirs only by our rules; whatever does not is none.
+/// Every text that resolves to a web URL by the rules of browsers is one here, and its normalized
+/// form differs only by our rules. Every other text is not a URL here.
 #[test]
 fn what_browsers_take_for_a_web_address() {
     let Some(rows) = objects("urltestdata.json") else {
@@ -123,8 +125,8 @@ fn what_browsers_take_for_a_web_address() {
             differences.push(format!("{input:?} {found:?}"));
         }
     }
-    // Names with an encoding that decodes to nothing: the crate `url` refuses them, as browsers did
-    // when it was written, and nobody can have registered them.
+    // Host names with an encoding that decodes to nothing: the crate `url` refuses them, as
+    // browsers did when it was written, and they cannot be registered.
     let expected = [
         "\"http://a.b.c.xn--pokxncvks\" None",
         "\"http://10.0.0.xn--pokxncvks\" None",
@@ -138,7 +140,7 @@ fn what_browsers_take_for_a_web_address() {
     assert!(n_web > 200, "{n_web}");
 }
 
-/// All addresses of all files.
+/// All URLs of all files.
 pub(crate) fn inputs() -> Option<Vec<String>> {
     let rows = objects("urltestdata.json")?;
     let mut inputs: Vec<String> = rows
@@ -162,7 +164,7 @@ pub(crate) fn inputs() -> Option<Vec<String>> {
     Some(inputs)
 }
 
-/// All addresses of all files, and mutations of them, under every setting.
+/// All URLs of all files, and mutations of them, under every setting.
 #[test]
 fn idempotent_on_every_input() {
     let Some(inputs) = inputs() else {
@@ -201,7 +203,7 @@ fn idempotent_on_every_input() {
     assert!(n_normal > 10_000, "{n_normal}");
 }
 
-/// Puts a few telling characters into a text, or takes some out.
+/// Inserts a few significant characters into a text, or removes some.
 fn mutate(text: &str, random: &mut arose::mix::SplitMix) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     let telling: Vec<char> = "%25eE7./?#;:@&=\\ é".chars().collect();
@@ -233,7 +235,7 @@ fn relative_references() {
     assert!(n_checked >= 20, "{n_checked}");
 }
 
-/// Hosts given as URLs have the site that the list's own cases demand.
+/// Hosts given as URLs have the site that the list's own cases require.
 #[test]
 fn sites_of_hosts() {
     let Some(text) = shared::bytes("url-suites/publicsuffix/tests.txt") else {

@@ -1,4 +1,4 @@
-//! Pages fetched on demand, judged by the log of the web they are on.
+//! Tests of pages fetched on demand, compared with the log of the web they are on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use testweb::{Config, Kind, PageCount, PageId, Robots, Server, Target};
 
 use crate::web::{check_polite, home, homes, reachable, settings};
 
-/// Whatever can be had from the seeds, as someone goes who follows every link.
+/// All pages that can be reached from the seeds by following every link.
 fn everything(visits: &Visits, seeds: &[String]) -> Vec<(String, Visit)> {
     let mut met: BTreeSet<String> = seeds.iter().cloned().collect();
     let mut open = seeds.to_vec();
@@ -38,8 +38,8 @@ fn page_of(server: &Server, url: &str) -> Option<PageId> {
     }
 }
 
-/// Hosts that share addresses, robots files of every kind, a delay: all pages that a crawl may
-/// fetch, and no rule broken.
+/// Hosts that share IP addresses, robots.txt files of every kind, a delay: all pages that a crawl
+/// may fetch are fetched, and no rule is broken.
 #[test]
 fn as_polite_as_a_crawl() {
     let robots = Robots::EVERY
@@ -81,8 +81,8 @@ fn as_polite_as_a_crawl() {
     server.stop().unwrap();
 }
 
-/// Hosts in trouble of every kind: each page gets an answer or a reason, and servers that ask to be
-/// left alone are.
+/// Hosts with trouble of every kind: each page gets a response or a reason, and servers that
+/// require a pause get it.
 #[test]
 fn hosts_in_trouble() {
     let server = Server::start(Config {
@@ -110,7 +110,7 @@ fn hosts_in_trouble() {
     server.stop().unwrap();
 }
 
-/// Not one request more than allowed, robots.txt included.
+/// Never sends more requests than allowed, including those for robots.txt.
 #[test]
 fn the_budget_is_kept() {
     let server = Server::start(Config::plain(3)).unwrap();
@@ -122,7 +122,7 @@ fn the_budget_is_kept() {
     server.stop().unwrap();
 }
 
-/// What is out of scope is not asked for, and links that lead there are none.
+/// URLs out of scope are not requested, and links to them are dropped.
 #[test]
 fn scope_and_bad_urls() {
     let server = Server::start(Config::plain(3)).unwrap();

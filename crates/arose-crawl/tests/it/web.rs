@@ -1,4 +1,4 @@
-//! Crawls of a synthetic web, judged by its log and its truth.
+//! Tests of crawls of a synthetic web, compared with its log and its ground truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +11,7 @@ use testweb::judge::By;
 use testweb::truth::Visit;
 use testweb::{Config, Kind, PageCount, PageId, Robots, Server};
 
-/// No delays, no budgets, all links: what is there is fetched as fast as it goes.
+/// No delays, no budgets, all links: everything is fetched as fast as possible.
 pub(crate) fn settings(server: &Server) -> Settings {
     let mut settings = Settings::default();
     settings.scope.reach = Reach::Web;
@@ -48,7 +48,7 @@ pub(crate) fn run(folder: &Path, settings: Settings, seeds: &[String]) -> Summar
     crawl(folder, settings, seeds, &Control::default()).unwrap()
 }
 
-/// The pages that the log shows were answered with 200, with how often.
+/// The pages with status 200 in the log, with their numbers of requests.
 pub(crate) fn fetched(server: &Server) -> BTreeMap<PageId, u32> {
     let mut pages = BTreeMap::new();
     for record in &server.log().records {
@@ -62,7 +62,7 @@ pub(crate) fn fetched(server: &Server) -> BTreeMap<PageId, u32> {
     pages
 }
 
-/// The ordinary page at an address, if there is one.
+/// Returns the ordinary page at a URL, if there is one.
 fn page_of(server: &Server, url: &str) -> Option<PageId> {
     let (host, target) = server.web.split_url(url)?;
     match server
@@ -129,7 +129,7 @@ fn every_page_once() {
     server.stop().unwrap();
 }
 
-/// Hosts that share addresses, robots files of every kind, a delay.
+/// Hosts that share IP addresses, robots.txt files of every kind, a delay.
 #[test]
 fn polite_by_host_and_address() {
     let robots = Robots::EVERY
@@ -151,7 +151,7 @@ fn polite_by_host_and_address() {
     settings.polite.delay = delay.as_secs_f64();
     settings.polite.address_delay = delay.as_secs_f64();
     settings.fetch.first_byte = 0.5;
-    // A robots.txt of a byte every 50 ms is to come whole, however busy the machine is.
+    // A robots.txt sent at one byte per 50 ms must arrive completely, however busy the machine is.
     settings.fetch.whole = 60.0;
     let seeds = homes(&server);
     let summary = run(folder.path(), settings, &seeds);
@@ -162,7 +162,7 @@ fn polite_by_host_and_address() {
         .collect();
     let fetched: BTreeSet<PageId> = fetched(&server).into_keys().filter(slow).collect();
     assert_eq!(fetched, expected);
-    // Where no robots.txt can be had the seed goes on waiting.
+    // If no robots.txt is available, the seed stays queued.
     let unreachable = [Robots::ServerError, Robots::Silent];
     let n_waiting = (0..30).filter(|&host| unreachable.contains(&server.web.robots(host)));
     let n_waiting = n_waiting.count() as u64;
@@ -172,8 +172,8 @@ fn polite_by_host_and_address() {
     server.stop().unwrap();
 }
 
-/// Mirrors, near mirrors, sessions in addresses: of the copies at least 95 % are dropped, and no
-/// page that has none.
+/// Mirrors, near mirrors, session IDs in URLs: at least 95% of the copies are dropped, and no page
+/// that is not a copy.
 #[test]
 fn duplicates_are_dropped_and_nothing_else() {
     let server = Server::start(Config {
@@ -196,7 +196,7 @@ fn duplicates_are_dropped_and_nothing_else() {
     settings.duplicates.body = DuplicateBody::Drop;
     run(folder.path(), settings, &homes(&server));
     // Pages and dropped pages by original. The order of the index does not matter: the record of a
-    // copy may reach the archive before that of the page that another thread had judged first.
+    // copy may reach the archive before that of the page that another thread compared first.
     let mut groups: BTreeMap<PageId, (u32, u32)> = BTreeMap::new();
     for line in index_lines(folder.path()).unwrap() {
         let json = &line[line.find('{').unwrap()..];
@@ -209,7 +209,7 @@ fn duplicates_are_dropped_and_nothing_else() {
         *n_pages += 1;
         *n_dropped += u32::from(json["mime"] == "warc/revisit");
     }
-    // One of each group stays, whichever came first; the others are its copies.
+    // One page of each group is kept, whichever came first; the others are its copies.
     let (mut n_near, mut n_dropped) = (0, 0);
     for (original, (n_pages, n_gone)) in groups {
         assert!(

@@ -17,15 +17,15 @@ use arose::token::{Tokenizer, Tokens};
 
 use crate::report::diff::{Bounds, changes};
 
-/// Tokens of a footer at most.
+/// Maximum number of tokens of a footer.
 pub const MAX_FOOTER: usize = 100;
 
-/// What kind of token stands somewhere.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Word,
     Number,
-    /// A part of a URL, or an image, which is known by its URL.
+    /// A part of a URL, or an image, which is identified by its URL.
     Url,
 }
 
@@ -85,7 +85,7 @@ impl KindedTokens {
         all
     }
 
-    /// Appends the tokens of a text; its ends separate.
+    /// Appends the tokens of a text. The ends of a text separate tokens.
     pub fn push_text(&mut self, tokenizer: &Tokenizer, text: &str) {
         self.tokens.push_text(tokenizer, text);
         tokenizer.for_each_place(text, |token, place| {
@@ -105,7 +105,7 @@ impl KindedTokens {
     }
 }
 
-/// What stands between whitespace around a place.
+/// Returns the text between whitespace around a position.
 fn around(text: &str, place: usize) -> &str {
     let (before, after) = text.split_at(place);
     let begin = before.rfind(char::is_whitespace).map_or(0, |at| {
@@ -116,8 +116,8 @@ fn around(text: &str, place: usize) -> &str {
     &text[begin..place + end]
 }
 
-/// Whether a run of characters without whitespace is a URL: one with a scheme, a host with `www.`,
-/// a path, or a host with a path.
+/// Returns whether a run of characters without whitespace is a URL: with a scheme, with `www.`, a
+/// path, or a host with a path.
 fn is_url(run: &str) -> bool {
     let run = run.trim_matches(['(', ')', '<', '>', '"', '\'', ',', ';']);
     let host = run.split('/').next().unwrap_or_default();
@@ -128,7 +128,7 @@ fn is_url(run: &str) -> bool {
         || host.len() < run.len() && is_host(host)
 }
 
-/// The category of the difference of two documents.
+/// Returns the category of the difference of two documents.
 #[must_use]
 pub fn difference(a: &KindedTokens, b: &KindedTokens) -> Difference {
     let (fingerprints_a, fingerprints_b) = (&a.tokens.fingerprints, &b.tokens.fingerprints);
@@ -161,7 +161,7 @@ pub fn difference(a: &KindedTokens, b: &KindedTokens) -> Difference {
     }
 }
 
-/// Where the footer of a text begins.
+/// Returns where the footer of a text begins.
 fn footer(n_tokens: usize) -> usize {
     n_tokens - (n_tokens / 10).min(MAX_FOOTER)
 }
@@ -200,7 +200,7 @@ mod tests {
             (page("(www.one.org),", "x"), page("www.two.org", "x"), Url),
             (page("rose", "one two"), page("rose", "three"), Footer),
             (page("rose", ""), page("rose", "page 3"), Footer),
-            // An end that differs in numbers alone is still an end.
+            // An end that differs only in numbers is still an end.
             (page("rose", "17"), page("rose", "18"), Footer),
             (page("3:1 4.5%", "x"), page("2:2 4.75%", "x"), Numbers),
             (page("17", "x"), page("", "x"), Numbers),
@@ -223,7 +223,7 @@ mod tests {
         check("", "", Nothing);
         check("", "rose", Other);
         check("", "5", Numbers);
-        // Nine words have no tenth.
+        // A tenth of nine words is empty.
         check("a b c d e f g h i", "a b c d e f g h j", Other);
     }
 
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(difference(&a, &b), Url);
     }
 
-    /// Texts that share nothing are not compared to their end.
+    /// Texts that share nothing are not compared completely.
     #[test]
     fn strangers_are_other() {
         let words =

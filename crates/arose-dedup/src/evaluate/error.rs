@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 /// A file that cannot be read or written, or that has the wrong content.
 ///
 /// Unlike a corpus, labelled pairs or a ground truth must not be damaged: a score computed from
-/// half of it would be wrong without saying so.
+/// half of it would be wrong without any sign of it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system cannot read or write a file.
+    /// Reading or writing a file failed.
     #[error("cannot {what} `{}`", path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
         /// The error of the system.
         source: std::io::Error,
@@ -42,13 +42,13 @@ pub enum Error {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// What the format's library says.
+        /// The error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
     /// The results of a run cannot be read.
     #[error(transparent)]
     Results(#[from] crate::results::Error),
-    /// A setting that makes no sense.
+    /// An invalid setting.
     #[error("{0}")]
     Setting(String),
 }

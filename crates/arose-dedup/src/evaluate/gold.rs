@@ -26,7 +26,7 @@ use super::Error;
 use super::difference::KindedTokens;
 use super::lines::{Record, for_each_record};
 
-/// Documents whose pairs are all made, at most: 3,000 make 4.5 million.
+/// Maximum number of documents of which all pairs are formed: 3,000 documents have 4.5 million.
 pub const MAX_GROUPED: usize = 3000;
 
 /// Labelled pairs and their documents.
@@ -43,7 +43,7 @@ pub struct Gold {
 pub struct GoldDocument {
     /// Its name in the files.
     pub id: String,
-    /// Its address, where one is given.
+    /// Its URL, if given.
     pub url: Option<String>,
     /// Its text.
     pub content: KindedTokens,
@@ -51,63 +51,63 @@ pub struct GoldDocument {
     pub digest: Digest,
 }
 
-/// Two documents and what is said of them.
+/// Two documents and their label.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GoldPair {
-    /// The place of one in [`Gold::documents`].
+    /// The index of one in [`Gold::documents`].
     pub a: usize,
-    /// The place of the other.
+    /// The index of the other.
     pub b: usize,
-    /// What the judges say, or what follows from the listed coefficient.
+    /// The label of the raters, or the one that follows from the listed similarity.
     pub verdict: Verdict,
     /// The Jaccard similarity that the file lists.
     pub jaccard: Option<f64>,
 }
 
-/// What to read and how.
+/// The input and its format.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The file with the pairs, or with documents to be paired.
     pub gold: PathBuf,
-    /// The documents, if the pairs name them by id.
+    /// The documents, if the pairs refer to them by ID.
     pub documents: Option<PathBuf>,
-    /// Which fields hold what.
+    /// The names of the fields.
     pub fields: Fields,
     /// Which labels mean duplicates.
     pub labels: Labels,
-    /// How pairs are made.
+    /// How pairs are formed.
     pub pairing: Pairing,
-    /// How the text of a field with HTML is taken.
+    /// How to extract text from a field with HTML.
     pub mode: html::Mode,
 }
 
-/// Where the pairs come from.
+/// The source of the pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
     /// The file lists them.
     Listed,
-    /// All pairs of documents: those with equal fields `group` are duplicates, unless there is a
-    /// field `version` that differs, when they are undecided.
+    /// All pairs of documents. Documents with equal fields `group` are duplicates, unless they have
+    /// different fields `version`: then they are undecided.
     Groups,
-    /// Each document with the one of its `group` whose `label` is the name of sources; the label of
-    /// the other is that of the pair.
+    /// Each document with the one of its `group` whose `label` is that of sources. The label of the
+    /// other document is that of the pair.
     Sources,
 }
 
-/// Which labels mean what.
+/// The meaning of labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labels {
-    /// Labels of duplicates; if empty, the usual words, true, and numbers from 1 on.
+    /// Labels of duplicates. If empty: the usual words, true, and numbers from 1 on.
     pub duplicate: Vec<String>,
-    /// Labels of pairs that the judges left undecided.
+    /// Labels of pairs that the raters left undecided.
     pub undecided: Vec<String>,
-    /// The label of documents that others were made from.
+    /// The label of documents from which others were derived.
     pub source: Option<String>,
-    /// Pairs without a label are duplicates from this listed coefficient on.
+    /// Pairs without a label are duplicates if their listed similarity is at least this.
     pub min_jaccard: Threshold,
 }
 
-/// The fields by what they hold: for each role the names it may have, the first present wins.
+/// The fields by role. For each role the names it may have; the first one present is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields {
     names: BTreeMap<&'static str, Vec<String>>,
@@ -143,12 +143,12 @@ impl Default for Fields {
 }
 
 impl Fields {
-    /// What a field may hold.
+    /// The role of a field.
     pub fn roles() -> impl Iterator<Item = &'static str> {
         GUESSES.into_iter().map(|(role, _)| role)
     }
 
-    /// Looks for a role in the field `name` first.
+    /// Adds the field `name` as the first choice for a role.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl Fields {
     }
 }
 
-/// The value of a field, or of several joined by `#`.
+/// Returns the value of a field, or of several joined by `#`.
 fn joined(record: &Record, name: &str) -> Option<String> {
     let values = name.split('#').map(|name| match record.get(name)? {
         Value::String(text) => Some(text.clone()),
@@ -245,7 +245,7 @@ fn decided(is_duplicate: bool) -> Verdict {
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or a line does not say what it should.
+/// If a file cannot be read, or a line is malformed.
 pub fn read(config: &Config) -> Result<Gold, Error> {
     match config.pairing {
         Pairing::Listed => read_listed(config),
@@ -271,7 +271,7 @@ fn check_number(config: &Config, n_documents: usize) -> Result<(), Error> {
     }
 }
 
-/// Documents by id.
+/// Documents by ID.
 #[derive(Default)]
 struct Library {
     documents: Vec<GoldDocument>,
@@ -279,7 +279,7 @@ struct Library {
 }
 
 impl Library {
-    /// The place of a document, which may be there already with the same text.
+    /// Returns the index of a document, which may already exist with the same text.
     fn add(&mut self, document: GoldDocument) -> Result<usize, String> {
         match self.places.get(&document.id) {
             Some(&place) if self.documents[place].digest == document.digest => Ok(place),
@@ -302,7 +302,7 @@ impl Library {
     }
 }
 
-/// A name from a file, safe for a terminal.
+/// Returns a name from a file, safe for a terminal.
 struct Printed<'a>(&'a str);
 
 impl fmt::Display for Printed<'_> {
@@ -348,13 +348,13 @@ fn number(value: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{}` is not a similarity", Printed(value)))
 }
 
-/// The places of two documents of the second file.
+/// Returns the indexes of two documents of the second file.
 fn named(fields: &Fields, record: &Record, library: &Library) -> Result<[usize; 2], String> {
     let [a, b] = ["a", "b"].map(|role| library.place(&fields.expect(record, role)?));
     Ok([a?, b?])
 }
 
-/// The places of two documents whose texts stand beside the pair.
+/// Returns the indexes of two documents whose texts are in the line of the pair.
 fn inline(fields: &Fields, record: &Record, library: &mut Library) -> Result<[usize; 2], String> {
     if fields.find(record, "a").is_none() && fields.find(record, "text").is_some() {
         return Err(
@@ -423,7 +423,7 @@ fn read_documents(
     })
 }
 
-/// The tokens of a page, its images among its words, and its content digest.
+/// Returns the tokens of a page, including its images, and its content digest.
 fn page_content(tokenizer: &Tokenizer, page: &str, mode: html::Mode) -> (KindedTokens, Digest) {
     let config = html::Config {
         mode,
@@ -446,7 +446,7 @@ fn page_content(tokenizer: &Tokenizer, page: &str, mode: html::Mode) -> (KindedT
     (tokens, content.finish())
 }
 
-/// What a document says of itself.
+/// The fields of a document.
 struct Belonging {
     group: String,
     version: Option<String>,

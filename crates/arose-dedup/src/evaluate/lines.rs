@@ -15,8 +15,8 @@ pub(crate) type Record = Map<String, Value>;
 /// Maximum length of a line in bytes: labelled pairs may contain whole texts.
 const MAX_LINE: u64 = 64 << 20;
 
-/// Calls `each` with every line that is not blank; what it finds wrong is reported with the line.
-/// `-` is standard input.
+/// Calls `each` with every line that is not blank. Its errors are reported with the line. `-` is
+/// standard input.
 pub(crate) fn for_each_line(
     path: &Path,
     mut each: impl FnMut(&[u8]) -> Result<(), String>,
@@ -49,7 +49,7 @@ pub(crate) fn for_each_record(
     for_each_line(path, |line| each(&record(line)?))
 }
 
-/// The object that a line contains.
+/// Returns the object in a line.
 pub(crate) fn record(line: &[u8]) -> Result<Record, String> {
     serde_json::from_slice(line).map_err(|error| format!("not a JSON object: {error}"))
 }

@@ -40,31 +40,31 @@ impl Score {
         score
     }
 
-    /// Duplicates among the accepted; none if nothing was accepted.
+    /// Returns the share of duplicates among the accepted pairs; none if nothing was accepted.
     #[must_use]
     pub fn precision(&self) -> Option<f64> {
         self.accepted.precision()
     }
 
-    /// Wilson's 95% interval of the precision.
+    /// Returns Wilson's 95% interval of the precision.
     #[must_use]
     pub fn precision_interval(&self) -> Interval {
         self.accepted.interval(Verdict::Correct)
     }
 
-    /// Accepted among the duplicates; none if there are no duplicates.
+    /// Returns the share of accepted pairs among the duplicates; none if there are no duplicates.
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
         ratio(self.accepted.correct, self.all.correct)
     }
 
-    /// Wilson's 95% interval of the recall.
+    /// Returns Wilson's 95% interval of the recall.
     #[must_use]
     pub fn recall_interval(&self) -> Interval {
         wilson(self.accepted.correct, self.all.correct, Z_95)
     }
 
-    /// The harmonic mean of precision and recall; none if there is nothing to find.
+    /// Returns the harmonic mean of precision and recall; none if there is nothing to find.
     ///
     /// ```
     /// use arose::judgement::Verdict::{Correct, Incorrect};
@@ -79,9 +79,10 @@ impl Score {
     }
 }
 
-/// The chance that a random duplicate scores above a random stranger, ties counting half.
+/// Returns the probability that a random duplicate scores above a random distinct pair, with ties
+/// counting half.
 ///
-/// None unless there are both. A score that is not a number is below all others.
+/// None unless there are both. NaN is below all other scores.
 ///
 /// ```
 /// use arose::judgement::Verdict::{Correct, Incorrect};
@@ -105,13 +106,13 @@ pub fn auc(scored: &[(f64, Verdict)]) -> Option<f64> {
 /// A threshold and its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Best {
-    /// Pairs that score this much or more are accepted.
+    /// Pairs with at least this score are accepted.
     pub threshold: f64,
-    /// What becomes of the pairs.
+    /// The decisions on the pairs.
     pub score: Score,
 }
 
-/// The threshold with the greatest F1; of several the greatest. None without duplicates.
+/// Returns the threshold with the greatest F1; of several, the greatest. None without duplicates.
 #[must_use]
 pub fn best_f1(scored: &[(f64, Verdict)]) -> Option<Best> {
     let all: Tally = scored.iter().map(|&(_, verdict)| verdict).collect();
@@ -128,9 +129,9 @@ pub fn best_f1(scored: &[(f64, Verdict)]) -> Option<Best> {
     best
 }
 
-/// Between which values the F1 of 95 of 100 samples like this one lies.
+/// Returns the interval that contains the F1 of 95% of samples like this one.
 ///
-/// None if a sample drawn again can be without duplicates to find.
+/// None if a resample may have no duplicates to find.
 #[must_use]
 pub fn bootstrap(pairs: &[(bool, Verdict)], n_samples: usize, seed: u64) -> Option<Interval> {
     let mut random = SplitMix::new(seed);
@@ -143,7 +144,7 @@ pub fn bootstrap(pairs: &[(bool, Verdict)], n_samples: usize, seed: u64) -> Opti
     Some(Interval { low, high })
 }
 
-/// `part / whole`; none if there is no whole.
+/// Returns `part / whole`; none if the whole is zero.
 pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -203,8 +204,8 @@ mod tests {
         assert_eq!(auc(&[(f64::NAN, Correct), (0.0, Incorrect)]), Some(0.0));
     }
 
-    /// Half of 400 pairs right: the deviation of the recall over samples is sqrt(1/4 / 400) =
-    /// 0.025, so the interval is about +- 0.049, here of an F1 with the same value.
+    /// Half of 400 pairs are correct. The standard deviation of the recall over samples is sqrt(1/4
+    /// / 400) = 0.025, so the interval is about ±0.049, here of an F1 with the same value.
     #[test]
     fn bootstrap_of_a_coin() {
         let pairs = |i: usize| {

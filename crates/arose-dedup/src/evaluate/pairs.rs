@@ -35,83 +35,83 @@ use super::metric::{Best, Score, auc, best_f1, bootstrap};
 use super::run::host;
 use crate::RepeatCounter;
 
-/// Resamples for the interval of an F1.
+/// Number of resamples for the interval of an F1.
 const N_BOOTSTRAP: usize = 1000;
 
-/// Pairs beyond which that interval is omitted: it would be narrow, and long in coming.
+/// Number of pairs above which that interval is omitted: it would be narrow, and slow to compute.
 const MAX_BOOTSTRAP: usize = 10_000;
 
-/// What to try.
+/// The settings to evaluate.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Tokens in a shingle.
     pub w: NonZeroUsize,
     /// The thresholds for the Jaccard similarity.
     pub thresholds: Vec<Threshold>,
-    /// What may make short documents duplicates.
+    /// How short documents are matched.
     pub short: ShortPolicy,
 }
 
-/// How the rules did with shingles of one length.
+/// The results of the rules with shingles of one length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Study {
     /// Tokens in a shingle.
     pub w: NonZeroUsize,
-    /// All pairs by verdict.
+    /// Number of all pairs by label.
     pub all: Tally,
-    /// How each measure orders the pairs.
+    /// How each score orders the pairs.
     pub measures: Vec<MeasureRow>,
-    /// What each policy accepts.
+    /// The decisions of each policy.
     pub policies: Vec<PolicyRow>,
-    /// The verdicts on pairs of B-sim 2, 3, 4, 5 and 6.
+    /// The labels of pairs of B-sim 2, 3, 4, 5 and 6.
     pub by_b_sim: [Tally; 5],
-    /// The verdicts on pairs in each of [`arose::judgement::C_SIM_BINS`].
+    /// The labels of pairs in each of [`arose::judgement::C_SIM_BINS`].
     pub by_c_sim: [Tally; 4],
-    /// How B-sim and C-sim go together.
+    /// The correlation of B-sim and C-sim.
     pub correlation: Correlation,
-    /// The verdicts on pairs that B or C calls similar, for each of
+    /// The labels of pairs that B or C calls similar, for each of
     /// [`Difference::ALL`](super::difference::Difference::ALL).
     pub by_difference: [Tally; 5],
 }
 
-/// A measure without a threshold.
+/// A score without a threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasureRow {
     /// Its name.
     pub name: &'static str,
-    /// The chance that it puts a duplicate above a stranger.
+    /// The probability that it ranks a duplicate above a distinct pair.
     pub auc: Option<f64>,
-    /// The threshold that would have been best for this very set.
+    /// The threshold that would have been best for this set.
     pub best: Option<Best>,
 }
 
 /// A policy with its thresholds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyRow {
-    /// Its name on the command line; for the policy `content` the level from which pairs are
-    /// accepted, with `-no-sites` where nothing that sites repeat weighs less.
+    /// Its name on the command line. For the policy `content`, the level from which pairs are
+    /// accepted, with `-no-sites` if repeated text of sites has full weight.
     pub name: &'static str,
     /// The threshold, for the policy `jaccard`.
     pub threshold: Option<Threshold>,
-    /// What became of the pairs.
+    /// The decisions on the pairs.
     pub score: Score,
     /// The interval of the F1 of 95% of samples like this one; none for sets that are too large.
     pub f1_interval: Option<Interval>,
 }
 
-/// All that is known of a pair.
+/// The scores of a pair.
 struct Compared {
     comparison: Comparison,
     counted: Option<f64>,
-    /// Simhash bits of the shingles that agree.
+    /// Matching simhash bits of the shingles.
     c_shingles: Option<u32>,
-    /// Weighted by what the sites of the set repeat.
+    /// Weighted by the text that the sites of the set repeat.
     by_site: content::Score,
     site: SiteRelation,
     verdict: Verdict,
 }
 
-/// Tries every policy on every pair.
+/// Applies every policy to every pair.
 #[must_use]
 pub fn study(gold: &Gold, config: &Config) -> Study {
     let compared = compare(gold, config.w);
@@ -187,7 +187,7 @@ fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
         .collect()
 }
 
-/// The contents of all documents, weighed by what their sites repeat in the set.
+/// Returns the contents of all documents, weighted by the text that their sites repeat in the set.
 fn contents(gold: &Gold) -> Vec<Content> {
     let shingler = content::shingler();
     let shingles = gold.documents.iter().map(|document| {
@@ -216,7 +216,7 @@ impl Compared {
         }
     }
 
-    /// The share of the smaller set that the larger one holds.
+    /// Returns the share of the smaller set that the larger one contains.
     fn containment(&self) -> f64 {
         let [a, b] = self
             .comparison
@@ -252,7 +252,7 @@ fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
     measures.map(row).into()
 }
 
-/// Says of a pair whether a rule accepts it.
+/// Decides whether a rule accepts a pair.
 type Rule<'a> = Box<dyn Fn(&Compared) -> bool + 'a>;
 
 fn policies(compared: &[Compared], config: &Config) -> Vec<PolicyRow> {
@@ -326,7 +326,7 @@ pub struct Agreement {
     pub at: Vec<AgreementAt>,
 }
 
-/// Differences of coefficients that are distinguished: rounding, noticeable, large.
+/// Distinguished differences of similarities: rounding, noticeable, large.
 pub const DIFFERENCES: [f64; 3] = [1e-5, 1e-3, 1e-2];
 
 /// The pairs that reach a threshold by the list, and by comparing all documents.
@@ -342,7 +342,7 @@ pub struct AgreementAt {
     pub n_both: u64,
 }
 
-/// Compares listed similarities with computed ones; none if nothing is listed.
+/// Compares listed similarities with computed ones; none if no similarity is listed.
 #[must_use]
 pub fn agreement(gold: &Gold, config: &Config) -> Option<Agreement> {
     let shingler = Shingler::new(config.w);
@@ -397,7 +397,7 @@ fn agreement_at(gold: &Gold, sets: &[ShingleSet], thresholds: &[Threshold]) -> V
     let lowest = thresholds.iter().map(|t| t.get()).fold(1.0, f64::min);
     for a in 0..sets.len() {
         for b in a + 1..sets.len() {
-            // The smaller over the larger set bounds the coefficient.
+            // The size of the smaller set divided by that of the larger one bounds the similarity.
             let sizes = [sets[a].len(), sets[b].len()].map(|n| n as f64);
             if sizes[0].min(sizes[1]) < lowest * sizes[0].max(sizes[1]) {
                 continue;

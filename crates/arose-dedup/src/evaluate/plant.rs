@@ -41,30 +41,30 @@ use shuffle::Shuffle;
 use words::Style;
 pub use write::{Planted, write};
 
-/// What to make.
+/// The corpus to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// How many pages.
+    /// Number of pages.
     pub n_documents: u32,
-    /// On how many sites.
+    /// Number of sites.
     pub n_sites: u32,
-    /// Selects the corpus.
+    /// Seed of the corpus.
     pub seed: u64,
     /// Words of the median page of a mixed corpus.
     pub median_words: u32,
     /// Tokens per shingle for the ground truth.
     pub w: NonZeroUsize,
-    /// What kind of corpus.
+    /// The kind of corpus.
     pub recipe: Recipe,
 }
 
-/// What families there are.
+/// The families of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recipe {
-    /// Single pages and families of all kinds but tables, of any size.
+    /// Single pages and families of all kinds except tables, of any size.
     Mixed,
-    /// On each site 20 pages of one template, 5 of one table, 5 pages at two times, 5 pages and
-    /// their mirrors, 5 single pages.
+    /// On each site: 20 pages of one template, 5 of one table, 5 pages at two times, 5 pages and
+    /// their mirrors, and 5 single pages.
     Acceptance,
 }
 
@@ -73,30 +73,31 @@ impl Recipe {
     pub const ACCEPTANCE_PAGES: u32 = 50;
 }
 
-/// What the pages of a family have to do with each other.
+/// The relation of the pages of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Nothing: the family is one page.
+    /// None: the family is one page.
     Unique,
-    /// Copies on other sites, equal except for case, punctuation and whitespace.
+    /// Duplicates on other sites, the same except for case, punctuation and whitespace.
     Exact,
     /// Duplicates on other sites that differ in the words of their own URL.
     Mirror,
     /// Duplicates on one site with another session ID in some places and in the URL.
     Crumb,
-    /// Copies on one site at different times: a date differs.
+    /// Duplicates on one site at different times, with different dates.
     Stamp,
-    /// Copies of which a run of words was replaced.
+    /// Duplicates with one run of words replaced.
     Block,
-    /// Copies of which single words were replaced.
+    /// Duplicates with single words replaced.
     Scatter,
-    /// Copies that lack their end.
+    /// Duplicates without their end.
     Truncation,
-    /// Copies with something added at the end.
+    /// Duplicates with text added at the end.
     Extension,
-    /// Pages of one site that share a template around different items: no copies.
+    /// Pages of one site that share a template around different items. They are not duplicates.
     Template,
-    /// Pages of one site with a long table of the same few words and different items: no copies.
+    /// Pages of one site with a long table of the same few words and different items. They are not
+    /// duplicates.
     Table,
 }
 
@@ -116,7 +117,7 @@ impl Kind {
         Self::Table,
     ];
 
-    /// The kind's name in files; it never changes.
+    /// Returns the name of the kind in files, which never changes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -134,7 +135,7 @@ impl Kind {
         }
     }
 
-    /// Whether its pages are copies of each other, or only look like it.
+    /// Returns whether its pages are duplicates of each other, or only look similar.
     #[must_use]
     pub const fn is_copy(self) -> bool {
         !matches!(self, Self::Unique | Self::Template | Self::Table)
@@ -174,13 +175,13 @@ pub struct TruePair {
     pub a: u32,
     /// The position of the other.
     pub b: u32,
-    /// What they have to do with each other.
+    /// Their relation.
     pub kind: Kind,
     /// The Jaccard similarity of their shingle sets.
     pub jaccard: f64,
 }
 
-/// A corpus, to be made page by page.
+/// A corpus that is generated page by page.
 #[derive(Debug, Clone)]
 pub struct Plan {
     config: Config,
@@ -195,7 +196,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If there is no page or no site, or the pages of an acceptance corpus are not 50 a site.
+    /// If there is no page or no site, or an acceptance corpus does not have 50 pages per site.
     pub fn new(config: Config) -> Result<Self, Error> {
         check(&config)?;
         let mut begins = Vec::new();
@@ -213,19 +214,19 @@ impl Plan {
         })
     }
 
-    /// What was requested.
+    /// Returns the settings.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// How many families there are.
+    /// Returns the number of families.
     #[must_use]
     pub fn n_families(&self) -> u32 {
         self.begins.len() as u32
     }
 
-    /// The page at a position below the number of documents.
+    /// Returns the page at a position below the number of documents.
     #[must_use]
     pub fn page(&self, position: u32) -> Page {
         let slot = self.shuffle.slot(position);
@@ -243,14 +244,14 @@ impl Plan {
         }
     }
 
-    /// The kind of a family and how many pages of it are in the corpus.
+    /// Returns the kind of a family and the number of its pages in the corpus.
     #[must_use]
     pub fn family(&self, index: u32) -> (Kind, u32) {
         let family = Family::new(&self.config, index);
         (family.kind, self.n_members(index))
     }
 
-    /// All pairs of a family, by ascending positions.
+    /// Returns all pairs of a family, by ascending positions.
     #[must_use]
     pub fn truth(&self, index: u32) -> Vec<TruePair> {
         let n_members = self.n_members(index);
@@ -277,7 +278,7 @@ impl Plan {
         pairs
     }
 
-    /// The last family ends where the corpus does.
+    /// The last family ends at the end of the corpus.
     fn n_members(&self, index: u32) -> u32 {
         let begin = self.begins[index as usize];
         let next = self.begins.get(index as usize + 1).copied();

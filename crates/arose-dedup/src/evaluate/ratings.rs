@@ -45,10 +45,10 @@ use agreement::raters;
 pub use population::{Level, Population, SitesOf};
 pub use weighted::{Share, weighted};
 
-/// The longest name of a rater, in characters.
+/// Maximum length of the name of a rater, in characters.
 pub const MAX_RATER: usize = 40;
 
-/// How the sites of two documents relate, according to their URLs.
+/// The relation of the sites of two documents, by their URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sites {
@@ -61,7 +61,7 @@ pub enum Sites {
 }
 
 impl Sites {
-    /// How two sites relate.
+    /// Returns the relation of two sites.
     #[must_use]
     pub fn of(a: Option<&str>, b: Option<&str>) -> Self {
         match (a, b) {
@@ -72,7 +72,7 @@ impl Sites {
     }
 }
 
-/// The score whose ranges a sample of pairs was drawn by.
+/// The score by whose ranges a sample of pairs was drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -84,7 +84,7 @@ pub enum By {
 }
 
 impl By {
-    /// The sample of a name; any other name is the sample by B-sim.
+    /// Returns the sample of a name; any other name is the sample by B-sim.
     #[must_use]
     pub fn parse(name: &str) -> Self {
         match name {
@@ -93,7 +93,7 @@ impl By {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -108,34 +108,34 @@ impl By {
 pub struct Rating {
     /// Seconds since 1970.
     pub time: u64,
-    /// Who said it.
+    /// The rater.
     pub rater: String,
     /// The ordinal of the first document.
     pub a: u64,
     /// The ordinal of the second.
     pub b: u64,
-    /// The name of the first document.
+    /// The ID of the first document.
     pub id_a: String,
-    /// The name of the second.
+    /// The ID of the second.
     pub id_b: String,
     /// The content digest of the first document, in hexadecimal; empty in old files.
     #[serde(default)]
     pub digest_a: String,
-    /// The digest of the second's.
+    /// The content digest of the second.
     #[serde(default)]
     pub digest_b: String,
     /// The pair's Jaccard similarity.
     pub jaccard: Option<f64>,
-    /// Features in common.
+    /// Common super-shingles.
     pub b_sim: Option<u32>,
-    /// Simhash bits in agreement.
+    /// Matching simhash bits.
     pub c_sim: Option<u32>,
-    /// Whether the documents are of one site.
+    /// Whether the documents are on one site.
     pub sites: Sites,
-    /// The sample it belongs to; none in old files.
+    /// The sample to which it belongs; none in old files.
     #[serde(default)]
     pub drawn_by: Option<By>,
-    /// The similarity range it was sampled from; none in old files.
+    /// The similarity range from which it was sampled; none in old files.
     #[serde(default)]
     pub range: Option<String>,
     /// The rating; none withdraws the previous one.
@@ -143,7 +143,7 @@ pub struct Rating {
     pub verdict: Option<Verdict>,
 }
 
-/// Verdicts by their names in files.
+/// Ratings by their names in files.
 mod verdict_name {
     use arose::judgement::Verdict;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -169,21 +169,20 @@ mod verdict_name {
 #[derive(Debug)]
 pub struct Ratings {
     path: PathBuf,
-    /// Guards the file as well: a line is appended to both or to neither.
+    /// Also guards the file: a line is appended to both or to neither.
     lines: Mutex<Vec<Rating>>,
-    /// Standing verdicts about pairs that the run does not list.
+    /// Number of valid ratings of pairs that the run does not list.
     n_elsewhere: u64,
 }
 
 impl Ratings {
-    /// Reads `ratings.jsonl` in the directory of a run, if it is there, and finds the pairs of the
-    /// run that its lines are about. Lines from before the run was made again may be about pairs
-    /// with other ordinals, or about pairs that it does not list; those stay in the file and are
-    /// counted.
+    /// Reads `ratings.jsonl` in the directory of a run, if it exists, and matches its lines with
+    /// the pairs of the run. Lines from before the run was repeated may be about pairs with other
+    /// ordinals, or about pairs that it does not list. The latter stay in the file and are counted.
     ///
     /// # Errors
     ///
-    /// If a file of the directory cannot be read, or a line that was written whole makes no sense.
+    /// If a file of the directory cannot be read, or a complete line is malformed.
     pub fn of_run(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("ratings.jsonl");
         let matched = matching::match_run(read(&path)?, folder)?;
@@ -194,7 +193,7 @@ impl Ratings {
         })
     }
 
-    /// The tables of the ratings.
+    /// Returns the tables of the ratings.
     #[must_use]
     pub fn tables(&self, population: &Population) -> Tables {
         Tables {
@@ -203,7 +202,7 @@ impl Ratings {
         }
     }
 
-    /// All lines about pairs of the run so far.
+    /// Returns all lines about pairs of the run so far.
     #[must_use]
     pub fn lines(&self) -> Vec<Rating> {
         self.lines
@@ -212,11 +211,11 @@ impl Ratings {
             .clone()
     }
 
-    /// Appends a line; when this returns it is on the disk.
+    /// Appends a line. It is on disk when this returns.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written; the rating is then not taken.
+    /// If the file cannot be written. The rating is then not recorded.
     pub fn append(&self, rating: Rating) -> Result<(), Error> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let line = serde_json::to_string(&rating).expect("a rating is plain data");
@@ -226,7 +225,7 @@ impl Ratings {
     }
 }
 
-/// Appends a line to a file and sees that it reaches the disk.
+/// Appends a line to a file and syncs it to disk.
 fn append_line(path: &Path, line: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new()
         .read(true)
@@ -234,7 +233,7 @@ fn append_line(path: &Path, line: &str) -> std::io::Result<()> {
         .create(true)
         .open(path)?;
     let n_bytes = file.metadata()?.len();
-    // A line that was torn by a crash ends here, so that this one is whole.
+    // Ends a line that is partial after a crash, so that this one is complete.
     let start = if n_bytes > 0 && last_byte(&mut file, n_bytes)? != b'\n' {
         "\n"
     } else {
@@ -242,7 +241,7 @@ fn append_line(path: &Path, line: &str) -> std::io::Result<()> {
     };
     file.write_all(format!("{start}{line}\n").as_bytes())?;
     file.sync_data()?;
-    // The first line makes the file, whose name must last as well.
+    // The first line creates the file, whose name must be durable as well.
     match (n_bytes, path.parent()) {
         (0, Some(folder)) if folder.as_os_str().is_empty() => sync_folder(Path::new(".")),
         (0, Some(folder)) => sync_folder(folder),
@@ -258,7 +257,7 @@ fn last_byte(file: &mut File, n_bytes: u64) -> std::io::Result<u8> {
     Ok(byte[0])
 }
 
-/// The lines of a file; none if there is no such file.
+/// Returns the lines of a file; none if it does not exist.
 fn read(path: &Path) -> Result<Vec<Rating>, Error> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
@@ -273,7 +272,7 @@ fn read(path: &Path) -> Result<Vec<Rating>, Error> {
         }
         match serde_json::from_slice(line) {
             Ok(rating) => ratings.push(rating),
-            // Torn lines are the beginning of one, so what is missing is its end.
+            // A partial line is the beginning of one, so its end is missing.
             Err(error) if error.is_eof() => {}
             Err(error) => torn = torn.or(Some((number, error.to_string()))),
         }
@@ -291,7 +290,7 @@ fn read(path: &Path) -> Result<Vec<Rating>, Error> {
 /// The two documents of a pair.
 pub type PairKey = (u64, u64);
 
-/// What each rater says of each pair by now.
+/// The current rating of each pair by each rater.
 #[must_use]
 pub fn current<'a>(
     lines: impl IntoIterator<Item = &'a Rating>,
@@ -308,7 +307,7 @@ pub fn current<'a>(
     pairs
 }
 
-/// The rating of the majority; undecided if there is none.
+/// Returns the rating of the majority; undecided if there is none.
 fn verdict_of_most(ratings: &BTreeMap<&str, &Rating>) -> Option<Verdict> {
     let tally: Tally = ratings
         .values()
@@ -331,19 +330,19 @@ fn verdict_of_most(ratings: &BTreeMap<&str, &Rating>) -> Option<Verdict> {
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What the pairs have in common.
+    /// The common property of the pairs.
     pub name: String,
-    /// How many pairs the run has found there, if that is known.
+    /// Number of pairs that the run has found there, if known.
     pub n_found: Option<u64>,
-    /// What was said of those rated.
+    /// Counts of the ratings.
     pub tally: Tally,
-    /// The share of each verdict, in the order of [`Verdict::ALL`]; none where a similarity range
-    /// has no rating.
+    /// The share of each rating, in the order of [`Verdict::ALL`]; none if a similarity range has
+    /// no rating.
     pub shares: [Option<Share>; 3],
 }
 
 impl Row {
-    /// A row of pairs that were drawn with the same probability.
+    /// Creates a row of pairs that were drawn with the same probability.
     #[must_use]
     pub fn plain(name: String, n_found: Option<u64>, tally: Tally) -> Self {
         let shares = Verdict::ALL.map(|verdict| {
@@ -360,7 +359,7 @@ impl Row {
         }
     }
 
-    /// A row of several ranges, each weighted by the pairs found in it.
+    /// Creates a row of several ranges, each weighted by the pairs found in it.
     fn of_strata(name: &str, strata: &[(u64, Tally)]) -> Self {
         let shares = Verdict::ALL.map(|verdict| {
             let strata = strata.iter();
@@ -381,30 +380,30 @@ impl Row {
     }
 }
 
-/// All that ratings tell.
+/// All tables of the ratings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tables {
-    /// All pairs rated.
+    /// Counts of all rated pairs.
     pub all: Tally,
-    /// The sample that the shares of all pairs and by site are estimated from.
+    /// The sample from which the shares of all pairs and by site are estimated.
     pub sample: By,
-    /// By B-sim, from the pairs drawn by it; the first row is all of them, weighted.
+    /// By B-sim, from the pairs sampled by it. The first row is all of them, weighted.
     pub by_b: Vec<Row>,
     /// By C-sim, likewise.
     pub by_c: Vec<Row>,
     /// All pairs, then by site: same, different, unknown; weighted.
     pub by_sites: Vec<Row>,
-    /// How many pairs each rater has rated, and how.
+    /// Number of pairs that each rater has rated, by rating.
     pub raters: Vec<(String, Tally)>,
     /// Every two raters with pairs in common.
     pub agreements: Vec<Agreement>,
-    /// Verdicts about pairs that the run does not list, which are in no table.
+    /// Number of ratings of pairs that the run does not list, which are in no table.
     pub n_elsewhere: u64,
-    /// Pairs whose ratings do not say from which sample they are.
+    /// Number of pairs whose ratings do not say from which sample they are.
     pub n_undrawn: u64,
 }
 
-/// Pairs with what most of their raters say.
+/// Pairs with the rating of the majority.
 type Judged<'a> = Vec<(&'a Rating, Verdict)>;
 
 fn judged<'a>(lines: impl IntoIterator<Item = &'a Rating>) -> Judged<'a> {
@@ -440,14 +439,14 @@ impl Tables {
         }
     }
 
-    /// The share of correct pairs among all that the run has found, each similarity range weighted
-    /// by its size. None until every range with pairs has one that was rated.
+    /// Returns the share of correct pairs among all that the run has found, each similarity range
+    /// weighted by its size. None until every range with pairs has a rated pair.
     #[must_use]
     pub fn precision(&self) -> Option<Share> {
         self.by_sites.first()?.shares[0]
     }
 
-    /// The tables for programs.
+    /// Returns the tables as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let rows = |rows: &[Row]| -> Vec<Value> {
@@ -519,7 +518,7 @@ fn level_of(by: By, rating: &Rating) -> Level {
     Level::of(by, rating.b_sim, rating.c_sim)
 }
 
-/// All pairs of a sample, and its ranges one by one.
+/// Returns all pairs of a sample, and each of its ranges.
 fn rows(judged: &[(&Rating, Verdict)], by: By, population: &Population) -> Vec<Row> {
     let rated = judged.iter().map(|(rating, _)| level_of(by, rating));
     let levels: BTreeSet<Level> = population.levels(by).chain(rated).collect();
@@ -539,7 +538,7 @@ fn rows(judged: &[(&Rating, Verdict)], by: By, population: &Population) -> Vec<R
     std::iter::once(all).chain(ranges).collect()
 }
 
-/// All pairs, and those of each kind of sites, estimated from one sample.
+/// Returns all pairs, and those of each relation of sites, estimated from one sample.
 fn site_rows(judged: &[(&Rating, Verdict)], by: By, population: &Population) -> Vec<Row> {
     let levels: BTreeSet<Level> = population.levels(by).collect();
     let row = |name: &str, is_wanted: &dyn Fn(Sites) -> bool| {
@@ -608,7 +607,8 @@ mod tests {
         ratings.append(rating("x", 0, Some(Correct))).unwrap();
         ratings.append(rating("x", 0, None)).unwrap();
         let written = std::fs::read(&path).unwrap();
-        // Cut anywhere, the lines before the cut are read, and the next one is whole.
+        // After a cut at any position, the lines before the cut are read, and the next one is
+        // complete.
         for cut in 0..written.len() {
             std::fs::write(&path, &written[..cut]).unwrap();
             let ratings = unmatched(&path).unwrap();
@@ -685,7 +685,7 @@ mod tests {
         assert_eq!((undrawn.n_undrawn, undrawn.all.total()), (1, 3));
     }
 
-    /// The first rating makes the file, and its name is on the disk when it is acknowledged.
+    /// The first rating creates the file, and its name is on disk when the rating is acknowledged.
     #[test]
     fn issue_23_the_first_rating_syncs_the_directory() {
         use crate::disk::{Change, Recording};

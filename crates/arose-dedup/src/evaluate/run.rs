@@ -42,29 +42,29 @@ use super::plant::Kind;
 use output::{Documents, FoundPair, Settings};
 use truth::{True, Truth};
 
-/// What to score by what.
+/// A run and its ground truth.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The output directory of a run.
     pub folder: PathBuf,
-    /// The pairs that resemble each other: JSON Lines with `a`, `b`, `jaccard` and perhaps `kind`,
-    /// or the first three separated by tabs.
+    /// The similar pairs: JSON Lines with `a`, `b`, `jaccard` and optionally `kind`, or the first
+    /// three separated by tabs.
     pub truth: PathBuf,
-    /// From where on pairs are similar; if none is given, the run's own threshold, else 0.8.
+    /// The threshold. Default: that of the run, or else 0.8.
     pub threshold: Option<Threshold>,
 }
 
-/// So many of so many.
+/// A count out of a total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
-    /// Those that count.
+    /// The count.
     pub part: u64,
-    /// All of them.
+    /// The total.
     pub whole: u64,
 }
 
 impl Share {
-    /// The part of the whole; none if there is no whole.
+    /// Returns the share; none if the total is zero.
     #[must_use]
     pub fn value(&self) -> Option<f64> {
         ratio(self.part, self.whole)
@@ -76,12 +76,12 @@ impl Share {
     }
 }
 
-/// How well a run did.
+/// The scores of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunScore {
-    /// The policy that the run's summary names.
+    /// The policy in the run's summary.
     pub policy: Option<String>,
-    /// From where on pairs count as similar here.
+    /// The threshold of similar pairs.
     pub threshold: Threshold,
     /// Tokens per shingle of the run and of the ground truth, if both are known and differ.
     pub other_w: Option<[u64; 2]>,
@@ -95,9 +95,9 @@ pub struct RunScore {
     pub pair_precision: Share,
     /// Found pairs that are not in the ground truth.
     pub n_unlisted: u64,
-    /// Documents with a similar one that were said to have one.
+    /// Documents with a similar document for which the run also found one.
     pub document_recall: Share,
-    /// Documents said to have a similar one that do.
+    /// Documents for which the run found a similar document and that have one.
     pub document_precision: Share,
     /// Similar pairs that are in one cluster.
     pub closure_recall: Share,
@@ -109,32 +109,32 @@ pub struct RunScore {
     pub bins: Vec<Share>,
     /// Pairs found, by kind of planted duplicate.
     pub kinds: BTreeMap<Kind, Share>,
-    /// What each rule accepted.
+    /// The pairs that each rule accepted.
     pub rules: BTreeMap<(String, Place), RuleRow>,
-    /// What was dropped.
+    /// The dropped documents.
     pub removal: Removal,
     /// Found pairs with a similarity in the ground truth, and their maximum difference.
     pub coefficients: (u64, f64),
 }
 
-/// Starts of the similarity ranges; the last has only equal sets.
+/// Starts of the similarity ranges. The last one contains only equal sets.
 pub const BINS: [f64; 12] = [
     0.0, 0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0,
 ];
 
-/// How the sites of the two pages of a pair relate.
+/// The relation of the sites of the two pages of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// On one site.
     SameSite,
-    /// On two.
+    /// On two sites.
     CrossSite,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
 impl Place {
-    /// The name in reports.
+    /// Returns the name in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -160,7 +160,7 @@ impl From<SiteRelation> for Place {
 pub struct RuleRow {
     /// Those that are similar in the ground truth.
     pub similar: Share,
-    /// Those planted as copies, of those whose kind is known.
+    /// Those planted as duplicates, among those whose kind is known.
     pub copies: Share,
 }
 
@@ -171,15 +171,15 @@ pub struct Removal {
     pub n_dropped: u64,
     /// Of these, dropped for a document that is itself dropped or does not exist.
     pub n_for_dropped: u64,
-    /// Of these, dropped for a document that the run lists no pair with.
+    /// Of these, dropped for a document with which the run lists no pair.
     pub n_unlisted: u64,
-    /// Of these, dropped by the coefficient for a document that is not similar by the truth, at the
-    /// run's own threshold.
+    /// Of these, dropped by Jaccard similarity for a document that is not similar in the ground
+    /// truth, at the run's own threshold.
     pub n_dissimilar: u64,
 }
 
 impl Removal {
-    /// Whether everything dropped was dropped for good reason.
+    /// Returns whether every dropped document was dropped correctly.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.n_for_dropped == 0 && self.n_unlisted == 0 && self.n_dissimilar == 0
@@ -211,18 +211,19 @@ pub fn score(config: &Config) -> Result<RunScore, Error> {
     Ok(tally.finish(settings.policy, other_w))
 }
 
-/// What is counted while the found pairs go by.
+/// Counts while the found pairs are processed.
 struct Tallies {
     documents: Documents,
     truth: Truth,
     threshold: Threshold,
-    /// From where on the run itself calls pairs similar.
+    /// The threshold of the run itself.
     promised: Threshold,
-    /// Whether the run dropped documents already in an index, which the ground truth does not know.
+    /// Whether the run dropped documents already in an index, which the ground truth does not
+    /// contain.
     is_against_index: bool,
     /// Whether pairs that were found are not listed.
     lists_dropped: bool,
-    /// The found pairs, each as the first documents of equal content.
+    /// The found pairs, each as the first documents of their contents.
     found: Vec<(u32, u32)>,
     /// Documents that occur in a found pair.
     flagged: Vec<bool>,
@@ -283,7 +284,7 @@ impl Tallies {
         row.similar.count(is_similar);
         match listed.map(|truth| truth.kind) {
             Some(Some(kind)) => row.copies.count(kind.is_copy()),
-            // Pages of two families are not copies, unless the truth tells no kinds at all.
+            // Pages of two families are not duplicates, unless the ground truth has no kinds.
             None if self.truth.has_kinds => row.copies.count(is_equal),
             _ => {}
         }
@@ -318,7 +319,7 @@ impl Tallies {
         score
     }
 
-    /// Goes through the truth once for recall, closure and documents.
+    /// Processes the ground truth once for recall, closure and documents.
     fn count_truth(&self, score: &mut RunScore) {
         let mut has_partner = vec![false; self.documents.len()];
         for truth in &self.truth.pairs {
@@ -335,7 +336,7 @@ impl Tallies {
             }
         }
         if !self.lists_dropped {
-            // A pair of a document that was not read was not found.
+            // A pair of a document that was not read counts as not found.
             score.pair_recall.whole += self.truth.n_unread_similar(self.threshold);
         }
         score.closure_precision = Share {
@@ -352,7 +353,7 @@ impl Tallies {
         }
     }
 
-    /// Counts whether a pair of the truth was found.
+    /// Counts whether a pair of the ground truth was found.
     fn count_found(&self, truth: &True, score: &mut RunScore) {
         let is_found = self.is_found(truth.a, truth.b);
         score.bins[bin(truth.jaccard)].count(is_found);
@@ -395,7 +396,7 @@ fn bin(jaccard: f64) -> usize {
         .saturating_sub(1)
 }
 
-/// The host of an address, with its port.
+/// Returns the host of a URL, with its port.
 pub(crate) fn host(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;

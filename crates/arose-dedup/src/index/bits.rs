@@ -10,13 +10,13 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// Room for so many bits.
+    /// Creates a sequence with capacity for this many bits.
     pub(super) fn with_capacity(n_bits: usize) -> Self {
         let words = Vec::with_capacity(n_bits.div_ceil(64) + 1);
         Self { words, n_bits: 0 }
     }
 
-    /// Appends the `width` low bits of `value`, which has no others; `width` is at most 64.
+    /// Appends the `width` low bits of `value`. All other bits are zero, and `width` is at most 64.
     pub(super) fn push(&mut self, value: u64, width: u32) {
         if width == 0 {
             return;
@@ -34,7 +34,7 @@ impl Bits {
         self.n_bits += width as usize;
     }
 
-    /// Appends so many ones and a zero.
+    /// Appends this many ones and a zero.
     pub(super) fn push_unary(&mut self, n: usize) {
         let mut left = n as u32;
         while left >= 63 {
@@ -44,13 +44,13 @@ impl Bits {
         self.push((1 << left) - 1, left + 1);
     }
 
-    /// The words, the last one filled up with zeros.
+    /// Returns the words. The last one is padded with zeros.
     pub(super) fn into_words(self) -> Vec<u64> {
         self.words
     }
 }
 
-/// The `width` bits from `start` on; bits past the end are zero.
+/// Returns the `width` bits from `start` on. Bits past the end are zero.
 #[inline]
 pub(super) fn bits(words: &[u64], start: usize, width: u32) -> u64 {
     if width == 0 {
@@ -66,8 +66,8 @@ pub(super) fn bits(words: &[u64], start: usize, width: u32) -> u64 {
     bits & (u64::MAX >> (64 - width))
 }
 
-/// The `width` bits from bit `start` of little-endian bytes; bits past the end are zero. `width` is
-/// at most 32.
+/// Returns the `width` bits from bit `start` of little-endian bytes. Bits past the end are zero.
+/// `width` is at most 32.
 #[inline]
 pub(super) fn bits_of_bytes(bytes: &[u8], start: usize, width: u32) -> u32 {
     let (byte_idx, shift) = (start / 8, start % 8);
@@ -81,7 +81,7 @@ pub(super) fn bits_of_bytes(bytes: &[u8], start: usize, width: u32) -> u32 {
     (bits & ((1 << width) - 1)) as u32
 }
 
-/// Packs numbers of one width, at most 32 bits, into bytes that leave as they fill up.
+/// Packs numbers of one width, at most 32 bits, into bytes, and emits full words.
 #[derive(Debug)]
 pub(super) struct BytePacker {
     width: u32,
@@ -98,7 +98,7 @@ impl BytePacker {
         }
     }
 
-    /// Takes a number; whole words go to `out`.
+    /// Appends a number. Full words go to `out`.
     pub(super) fn push(&mut self, value: u32, out: &mut Vec<u8>) {
         self.pending |= u64::from(value) << self.n_pending;
         self.n_pending += self.width;
@@ -109,7 +109,7 @@ impl BytePacker {
         }
     }
 
-    /// Appends the bytes that are left, the last one perhaps filled only in part.
+    /// Appends the remaining bytes. The last one may be filled only in part.
     pub(super) fn finish(self, out: &mut Vec<u8>) {
         let n_bytes = self.n_pending.div_ceil(8) as usize;
         out.extend_from_slice(&self.pending.to_le_bytes()[..n_bytes]);

@@ -1,14 +1,14 @@
-//! Clusters of a stream: every document in one group, kept up to date as documents come and go.
+//! Clusters of a stream, kept up to date as documents are inserted and removed.
 //!
-//! A new document joins the representative it is most like, among those with which it meets the
-//! index's rule, or founds a cluster. When a representative goes, the member of greatest priority
-//! takes its place and the others are judged against it. The bookkeeping is that of
-//! [`OnlineClusters`]; finding and judging is the index's. So at all times each document is in
-//! exactly one cluster and meets the rule with its representative, and the same stream gives the
-//! same clusters.
+//! A new document joins the most similar representative among those with which it matches the rule
+//! of the index. If there is none, it starts a cluster. When a representative is removed, the
+//! member of greatest priority replaces it, and the other members are compared with that one.
+//! [`OnlineClusters`] stores the clusters; the index finds and compares documents. So at all times
+//! each document is in exactly one cluster and matches the rule with its representative, and the
+//! same stream gives the same clusters.
 //!
-//! Clusters stand in memory, about 100 bytes a document. To have them again after a restart, replay
-//! the stream into a new index.
+//! Clusters are in memory and take about 100 bytes per document. To restore them after a restart,
+//! replay the stream into a new index.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use arose::{DocId, Threshold};
 
 use super::{Error, Index, Sketch};
 
-/// An index that also says which document belongs to which.
+/// An index that also assigns every document to a cluster.
 ///
 /// ```
 /// use arose_dedup::index::{Clusters, Index, Settings, Sketcher};
@@ -34,23 +34,24 @@ use super::{Error, Index, Sketch};
 pub struct Clusters {
     index: Index,
     clusters: OnlineClusters,
-    /// Numbers in order of arrival, which compaction does not change.
+    /// Numbers in the order of insertion, which compaction does not change.
     ids: BTreeMap<String, DocId>,
     names: BTreeMap<DocId, String>,
     next_id: u64,
 }
 
 impl Clusters {
-    /// Starts with an index that holds no documents.
+    /// Starts with an index without documents.
     ///
     /// # Errors
     ///
-    /// When the index holds documents, whose clusters are not known.
+    /// If the index contains documents, whose clusters are unknown.
     pub fn new(index: Index) -> Result<Self, Error> {
         match index.stats()?.n_docs {
             0 => Ok(Self {
                 index,
-                // Whatever meets the rule is alike enough; the similarity only ranks.
+                // Every document that matches the rule is similar enough; the similarity is only
+                // for ranking.
                 clusters: OnlineClusters::new(Threshold::new(0.0).expect("0 is a similarity")),
                 ids: BTreeMap::new(),
                 names: BTreeMap::new(),
@@ -64,13 +65,13 @@ impl Clusters {
         }
     }
 
-    /// The index.
+    /// Returns the index.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Adds a document and places it; `weight` is its PageRank or any other merit.
+    /// Adds a document and assigns it to a cluster; `weight` is its PageRank or any other weight.
     ///
     /// # Errors
     ///
@@ -92,7 +93,7 @@ impl Clusters {
         Ok(placement.expect("numbers are given once"))
     }
 
-    /// Removes a document and repairs its cluster; none if there is no such document.
+    /// Removes a document and repairs its cluster. Returns none if there is no such document.
     ///
     /// # Errors
     ///
@@ -110,7 +111,7 @@ impl Clusters {
             let compared = self.index.compare(&sketches[&a], &sketches[&b]);
             match compared {
                 Ok((Some(_), similarity)) => similarity,
-                // Not a number reaches no threshold.
+                // NaN reaches no threshold.
                 _ => f64::NAN,
             }
         };
@@ -128,15 +129,16 @@ impl Clusters {
         }
     }
 
-    /// The name of a document's representative, itself perhaps; none if it is not there.
+    /// Returns the name of a document's representative, which may be the document itself; none if
+    /// it is not in the index.
     #[must_use]
     pub fn representative(&self, name: &str) -> Option<&str> {
         let representative = self.clusters.representative(*self.ids.get(name)?)?;
         self.names.get(&representative).map(String::as_str)
     }
 
-    /// All clusters: the name of each representative with those of its members, in the order in
-    /// which they came.
+    /// Returns all clusters: the name of each representative with those of its members, in the
+    /// order of insertion.
     pub fn clusters(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         self.clusters.clusters().map(|cluster| {
             let members = cluster.members.iter().map(|member| member.doc);
@@ -152,7 +154,7 @@ impl Clusters {
         similar(&self.index, &self.ids, sketch)
     }
 
-    /// The sketches of the members of the cluster that a document represents.
+    /// Returns the sketches of the members of the cluster that a document represents.
     fn sketches_of_cluster(&self, id: DocId) -> Result<BTreeMap<DocId, Sketch>, Error> {
         let mut sketches = BTreeMap::new();
         if self.clusters.representative(id) != Some(id) {
@@ -206,7 +208,7 @@ mod tests {
         ]
     }
 
-    /// Features that agree often; all else differs.
+    /// Super-shingles that often match; everything else differs.
     fn sketch(name: u8, features: [u8; 6]) -> Sketch {
         let numbered = features.into_iter().zip(0_u64..);
         let mut words: Vec<u64> = numbered.map(|(f, i)| 10 * i + u64::from(f)).collect();
@@ -233,7 +235,7 @@ mod tests {
         for step in steps {
             match *step {
                 Step::Insert(name, features, weight) => {
-                    // A name that is there is refused.
+                    // A name that is already in the index is an error.
                     let sketch = sketch(name, features);
                     let _ = clusters.insert(&name.to_string(), &sketch, weight.into());
                 }
@@ -244,7 +246,7 @@ mod tests {
         clusters
     }
 
-    /// Each document is in one cluster and meets the rule with its representative.
+    /// Each document is in one cluster and matches the rule with its representative.
     fn check_invariants(clusters: &Clusters) {
         let mut names = BTreeSet::new();
         for (representative, members) in clusters.clusters() {
@@ -284,7 +286,7 @@ mod tests {
         ];
         let mut clusters = replay(&steps);
         assert_eq!(clusters.representative("2"), Some("1"));
-        // Of the cluster of the one removed, the other is left.
+        // One of the two documents of this cluster was removed; the other is left.
         let removal = clusters.remove("1").unwrap().unwrap();
         assert_eq!(removal.promoted, Some(DocId(2)));
         assert_eq!(clusters.representative("2"), Some("2"));

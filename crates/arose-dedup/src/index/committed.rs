@@ -1,9 +1,9 @@
-//! How far the log is known to be on the disk, in a file of its own.
+//! The file that records which part of the log is known to be on disk.
 //!
-//! After a power cut any part of what was not synced may be missing, also in the middle. So a frame
-//! that cannot be read is damage only if it was on the disk for certain. The file says so; it is
-//! written after the log has been synced, and not synced itself. Should it be missing or older than
-//! the log, fewer frames count as certain, and none of those that are intact is lost.
+//! After a power failure, any part of the unsynced data may be missing, also in the middle. So an
+//! unreadable frame is damage only if it was certainly on disk. This file says which frames were.
+//! It is written after the log has been synced, and is not synced itself. If it is missing or older
+//! than the log, fewer frames count as certain, but no intact frame is lost.
 
 use std::fs;
 use std::path::Path;
@@ -17,17 +17,17 @@ use crate::disk;
 const NAME: &str = "committed";
 const BYTES: usize = 24;
 
-/// How far the log of an index is known to be on the disk.
+/// The part of the log of an index that is known to be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Committed {
     /// The number of the log.
     pub log: u64,
-    /// Bytes of it.
+    /// Its length in bytes.
     pub n_bytes: u64,
 }
 
 impl Committed {
-    /// How many bytes of a log cannot be torn.
+    /// Returns how many bytes of a log cannot be partial.
     pub(super) fn n_safe(self, log: u64) -> u64 {
         match log.cmp(&self.log) {
             std::cmp::Ordering::Less => u64::MAX,
@@ -36,7 +36,7 @@ impl Committed {
         }
     }
 
-    /// What the file in a folder says; nothing is certain if there is none.
+    /// Reads the file in a directory. If it does not exist, nothing is certain.
     pub(super) fn read(folder: &Path) -> Self {
         let bytes = fs::read(folder.join(NAME)).unwrap_or_default();
         if !is_valid(&bytes) {
@@ -48,8 +48,8 @@ impl Committed {
         }
     }
 
-    /// An error if there is a file that nobody wrote so. One without bytes, or of zeros, was never
-    /// on the disk.
+    /// Returns an error if the file is malformed. An empty file or a file of zeros was never on
+    /// disk.
     pub(super) fn check(folder: &Path) -> Result<(), Error> {
         let path = folder.join(NAME);
         let bytes = fs::read(&path).unwrap_or_default();

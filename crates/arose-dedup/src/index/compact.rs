@@ -1,8 +1,8 @@
-//! Compaction: removed documents give back their space, and one run takes the place of many.
+//! Compaction: reclaims the space of removed documents and replaces many sorted runs by one.
 //!
-//! The living documents are written anew, in order, as if they had just come; their rows are then
-//! numbered without gaps. The manifest changes from the old files to the new ones in one instant,
-//! so a process that dies leaves either.
+//! The remaining documents are rewritten in order, as if they had just been inserted. Their rows
+//! are then numbered without gaps. The manifest switches from the old files to the new ones
+//! atomically, so a process that dies leaves a complete index of either.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(super) fn compact(shared: &Shared, writer: &mut Writer) -> Result<(), Error>
         rewrite(shared, &records, &dead, &mut next, &mut fresh)?
     };
     let (records, runs) = merge_runs(parts, &allowance, &mut next, &mut fresh)?;
-    // The log says which rows were removed, and rows have other numbers now.
+    // The log lists removed rows by number, and the numbers of rows have changed.
     next.log = next.take_number();
     let log = Log::create(&fresh.path(Content::Log, next.log), next.log)?;
     next.write(&shared.folder)?;
@@ -64,7 +64,7 @@ pub(super) fn compact(shared: &Shared, writer: &mut Writer) -> Result<(), Error>
 
 type Parts = (Vec<Arc<Records>>, Vec<Arc<Run>>);
 
-/// Writes the living documents as if they came now.
+/// Writes the remaining documents as if they were inserted now.
 fn rewrite(
     shared: &Shared,
     records: &[Arc<Records>],
@@ -110,7 +110,7 @@ fn rewrite(
     Ok(parts)
 }
 
-/// Makes one run of all, where the numbers of rows and entries allow.
+/// Merges everything into one sorted run, if the numbers of rows and entries allow it.
 fn merge_runs(
     (records, mut runs): Parts,
     allowance: &Allowance,
@@ -133,7 +133,7 @@ fn merge_runs(
     Ok((records, runs))
 }
 
-/// Removes the files that only the old manifest names.
+/// Removes the files that only the old manifest lists.
 fn discard_old(shared: &Shared, old: &Manifest, new: &Manifest) {
     let all = [
         (Content::Log, vec![old.log]),

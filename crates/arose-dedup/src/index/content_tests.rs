@@ -1,4 +1,5 @@
-//! Indexes of the policy `content`: against the definition, as sites become known, across restarts.
+//! Tests indexes of the policy `content`: scores by the definition, sites that become known,
+//! restarts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -25,7 +26,7 @@ fn create(folder: &Path, remove: Remove) -> Index {
     reopen(folder)
 }
 
-/// With so few documents in memory that there are runs.
+/// Options with so few documents in memory that sorted runs are written.
 fn reopen(folder: &Path) -> Index {
     let options = Options {
         recent_docs: NonZeroU32::new(60).unwrap(),
@@ -34,7 +35,7 @@ fn reopen(folder: &Path) -> Index {
     Index::open_with(folder, options).unwrap()
 }
 
-/// Words that no other seed gives.
+/// Words that differ for each seed.
 fn prose(seed: u64, n: usize) -> String {
     let mut random = SplitMix::new(seed);
     let words = (0..n).map(|_| format!("w{:x}", mix(seed << 20 | random.below(1 << 12))));
@@ -70,7 +71,7 @@ impl Page {
     }
 }
 
-/// Pages of three sites, each with a frame of its own, some of them versions of others.
+/// Pages of three sites, each with a frame of its own. Some pages are versions of others.
 fn pages(n: u64) -> Vec<Page> {
     let mut random = SplitMix::new(24);
     let mut pages: Vec<Page> = Vec::new();
@@ -94,7 +95,7 @@ fn pages(n: u64) -> Vec<Page> {
 /// The pages that contain each word pair of each site.
 type Known = BTreeMap<(String, u64), BTreeSet<String>>;
 
-/// A page by the definition, with what is known of its site now.
+/// A page by the definition, weighed by the pages of its site seen so far.
 fn weighed(page: &Page, known: &Known) -> Text {
     let shingles = page.shingles();
     let weigher = Weigher::online();
@@ -108,9 +109,8 @@ fn weighed(page: &Page, known: &Known) -> Text {
     Text::of_weights(&shingles, &weights)
 }
 
-/// The scores are those of the definition: of texts that are kept as a whole, with the weights that
-/// each page had when it came. Two hashes of 16 bits may agree by chance, which makes one match
-/// more.
+/// The scores are those of the definition: of complete texts, with the weights that each page had
+/// when it was inserted. Two hashes of 16 bits may agree by chance, which adds one match.
 #[test]
 fn issue_24_an_index_scores_as_the_definition() {
     let folder = tempfile::tempdir().unwrap();
@@ -169,8 +169,8 @@ fn issue_24_an_index_scores_as_the_definition() {
     );
 }
 
-/// Pages of one template are duplicates until it is known, and then are not; the same content in
-/// two frames is found, and the verdict says on how many pages it rests.
+/// Pages of one template are duplicates until the template is known. The same content in two frames
+/// is found, and the match reports the number of pages on which it is based.
 #[test]
 fn issue_24_a_template_becomes_known() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,7 +194,7 @@ fn issue_24_a_template_becomes_known() {
     let n_late = known_as.iter().filter(|number| **number >= 9).count();
     assert!(known_as.contains(&1), "{known_as:?}");
     assert_eq!(n_late, 0, "{known_as:?}");
-    // The same product in the frame of the other shop: the frames weigh next to nothing.
+    // The same product in the frame of the other shop: the frames have almost no weight.
     let copies = (48..60).filter(|&number| {
         let found = index.query(&product(1, number).sketch(&index)).unwrap();
         let found: Vec<_> = found
@@ -208,9 +208,9 @@ fn issue_24_a_template_becomes_known() {
         );
         !found.is_empty()
     });
-    // Half of the word pairs are kept, about fifteen of them own text, so scores near 0.9 vary.
+    // Half of the word pairs are stored, about fifteen of them own text, so scores near 0.9 vary.
     assert!(copies.count() >= 6);
-    // A page that is seen again is not another page.
+    // A page that is seen again is not another page of its site.
     let again = product(0, 59);
     for _ in 0..3 {
         let sketch = again.sketch(&index);
@@ -221,14 +221,14 @@ fn issue_24_a_template_becomes_known() {
     }
 }
 
-/// Everything that all pages find.
+/// All documents found for all pages.
 fn answers(index: &Index, pages: &[Page]) -> Vec<Vec<Match>> {
     let ask = |page: &Page| index.query(&page.sketch(index)).unwrap();
     pages.iter().map(ask).collect()
 }
 
-/// What is known of sites survives restarts and compaction, that of duplicates included; a reader
-/// knows it too.
+/// The counts of sites survive restarts and compaction, including those of duplicates. A reader
+/// sees them too.
 #[test]
 fn issue_24_counts_survive() {
     let folder = tempfile::tempdir().unwrap();
@@ -265,7 +265,7 @@ fn issue_24_counts_survive() {
     reopen(folder.path()).verify().unwrap();
 }
 
-/// A file of counts that was changed is refused, by verification and on opening.
+/// A changed file of counts is an error, during verification and on opening.
 #[test]
 fn issue_24_damaged_counts_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ fn issue_24_damaged_counts_are_refused() {
     ));
 }
 
-/// Keys find what judging every document finds, at the level `content` nearly all of it.
+/// Keys find the same documents as comparing every document; at the level `content`, nearly all.
 #[test]
 fn issue_24_keys_find_what_scanning_finds() {
     let folder = tempfile::tempdir().unwrap();
@@ -321,8 +321,8 @@ fn issue_24_keys_find_what_scanning_finds() {
     );
 }
 
-/// Thousands of pages of one template have keys in common; a query compares few of them, and finds
-/// the page that is nearly equal.
+/// Thousands of pages of one template share keys. A query compares few of them, and finds the page
+/// that is nearly the same.
 #[test]
 fn issue_24_a_query_compares_few_documents() {
     let folder = tempfile::tempdir().unwrap();
@@ -352,7 +352,7 @@ fn issue_24_a_query_compares_few_documents() {
     assert_eq!(found[0].name, "http://shop.example/2000");
 }
 
-/// A batch whose adding was interrupted is added once, whatever its weights were.
+/// A batch whose insertion was interrupted is added only once, whatever its weights were.
 #[test]
 fn issue_24_pending_documents_are_added_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -372,7 +372,7 @@ fn issue_24_pending_documents_are_added_once() {
     }
 }
 
-/// Sketches that wait to be weighed are of no use to other indexes.
+/// Sketches that are still to be weighed cannot be used with other indexes.
 #[test]
 fn issue_24_word_pairs_need_their_index() {
     let folder = tempfile::tempdir().unwrap();

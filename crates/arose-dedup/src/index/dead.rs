@@ -1,11 +1,11 @@
-//! Which rows are gone: a bit per row.
+//! The rows of removed documents: one bit per row.
 
 use std::path::Path;
 
 use super::Error;
 use super::file::{Content, read_sealed, write_sealed};
 
-/// The rows of removed documents. Their records and entries stay until the index is compacted.
+/// The rows of removed documents. Their records and entries remain until the index is compacted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Dead {
     words: Vec<u64>,
@@ -13,7 +13,7 @@ pub(super) struct Dead {
 }
 
 impl Dead {
-    /// How many rows are gone.
+    /// Returns the number of removed rows.
     pub(super) fn len(&self) -> u64 {
         self.n
     }
@@ -24,7 +24,7 @@ impl Dead {
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    /// Notes that a row is gone.
+    /// Marks a row as removed.
     pub(super) fn insert(&mut self, row: u32) {
         let (word, bit) = (row as usize / 64, 1 << (row % 64));
         if word >= self.words.len() {
@@ -49,7 +49,7 @@ impl Dead {
         if found != check || !rest.is_empty() {
             return Err(Error::damaged(
                 path,
-                "it is not the file the manifest names",
+                "it is not the file that the manifest lists",
             ));
         }
         let words: Vec<u64> = chunks

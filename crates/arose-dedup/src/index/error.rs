@@ -1,30 +1,30 @@
-//! What can go wrong with an index.
+//! Errors of an index.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an index refused or failed. After any of these it can still be read, unless a file is
+/// An error of an index. The index can still be read after any of these, unless a file is
 /// [damaged](Error::Damaged).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused to read or write.
+    /// Reading or writing failed.
     #[error("cannot {what} `{}`", path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file that is no file of an index.
+    /// A file that does not belong to an index.
     #[error("`{}` is not a file of an arose index", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// A file that an earlier version of this program wrote: its digests mean something else.
+    /// A file that an earlier version of this program wrote, whose digests have another meaning.
     #[error("`{}` has format {version}, older than {known}; create the index again", path.display())]
     Older {
         /// The file.
@@ -44,34 +44,34 @@ pub enum Error {
         /// The newest version this program reads.
         known: u16,
     },
-    /// A file whose content is not what was written.
+    /// A file whose content has changed since it was written.
     #[error("`{}` is damaged: {what}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What does not hold.
+        /// The condition that is violated.
         what: String,
     },
-    /// There is no index in the folder.
-    #[error("no index in `{}`; `arose index create` makes one", path.display())]
+    /// There is no index in the directory.
+    #[error("no index in `{}`; create one with `arose index create`", path.display())]
     NoIndex {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
-    /// The folder holds an index, or something else, already.
-    #[error("`{}` is not empty; choose another folder", path.display())]
+    /// The directory already contains an index or something else.
+    #[error("`{}` is not empty; choose another directory", path.display())]
     NotEmpty {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
     /// Another writer has the index open.
     #[error("another process is writing to `{}`; wait for it", path.display())]
     Locked {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
-    /// A document of this name is there already.
-    #[error("`{name}` is in the index already")]
+    /// A document of this name is already in the index.
+    #[error("`{name}` is already in the index")]
     Exists {
         /// The name.
         name: String,
@@ -79,17 +79,17 @@ pub enum Error {
     /// A document that cannot be stored, or a setting that cannot be used.
     #[error("`{name}` is {value}, expected {expected}")]
     Parameter {
-        /// What it is about.
+        /// The name of the argument or setting.
         name: &'static str,
         /// The value given.
         value: String,
-        /// What would be accepted.
+        /// The accepted values.
         expected: &'static str,
     },
-    /// A number of documents that row numbers cannot express.
+    /// More documents than row numbers can express.
     #[error("the index is full")]
     Full,
-    /// An earlier failure left the writer in an unknown state; opening the index again repairs it.
+    /// An earlier failure left the writer in an unknown state. Opening the index again repairs it.
     #[error("the index failed before and must be opened again")]
     Broken,
 }

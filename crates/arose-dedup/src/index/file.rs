@@ -1,8 +1,8 @@
-//! What all files of an index have in common: names, first and last bytes, checksums, renaming.
+//! File names, preambles, trailers, checksums and renaming, common to all files of an index.
 //!
-//! Every file starts with a *preamble* that tells what it is and in which version. Sealed files are
-//! written once, from start to end, and close with a *trailer* that holds a checksum of all that
-//! comes before; they appear under their name only when they are complete and on the disk.
+//! Every file starts with a *preamble* with its type and version. Sealed files are written once,
+//! from start to end, and close with a *trailer*, a checksum of everything before it. They appear
+//! under their name only when they are complete and on disk.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -27,7 +27,7 @@ const MAGIC: [u8; 8] = *b"AROSEIDX";
 pub(super) const PREAMBLE_BYTES: usize = 16;
 pub(super) const TRAILER_BYTES: usize = 24;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Manifest,
@@ -70,7 +70,7 @@ impl Content {
         }
     }
 
-    /// The file with this content and number. There is only one manifest.
+    /// Returns the file with this content and number. There is only one manifest.
     pub(super) fn path(self, folder: &Path, number: u64) -> PathBuf {
         match self {
             Self::Manifest => folder.join(self.name()),
@@ -78,7 +78,7 @@ impl Content {
         }
     }
 
-    /// Content and number of a file of that name; none if it is none of ours.
+    /// Returns content and number of a file with this name; none if it does not belong to an index.
     pub(super) fn of_name(name: &str) -> Option<(Self, u64)> {
         let (stem, number) = name.split_once('-')?;
         let content = Self::ALL
@@ -87,7 +87,7 @@ impl Content {
         Some((content, number.parse().ok()?))
     }
 
-    /// The first bytes of such a file.
+    /// Returns the first bytes of such a file.
     pub(super) fn preamble(self) -> [u8; PREAMBLE_BYTES] {
         let mut bytes = [0; PREAMBLE_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -98,7 +98,7 @@ impl Content {
         bytes
     }
 
-    /// Refuses what does not start as such a file does.
+    /// Returns an error for bytes without the preamble of such a file.
     pub(super) fn check_preamble(self, bytes: &[u8], path: &Path) -> Result<(), Error> {
         let foreign = || Error::Foreign {
             path: path.to_owned(),
@@ -108,10 +108,7 @@ impl Content {
             return Err(foreign());
         }
         if digest64(&bytes[..12]) as u32 != u32_at(bytes, 12) {
-            return Err(Error::damaged(
-                path,
-                "its first bytes are not what was written",
-            ));
+            return Err(Error::damaged(path, "its preamble is invalid"));
         }
         let [number, version] = [8, 10].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]));
         if version < VERSION {
@@ -129,14 +126,14 @@ impl Content {
             });
         }
         if number != self.number() {
-            let what = format!("it holds something else than a {}", self.name());
+            let what = format!("it is not a {}", self.name());
             return Err(Error::damaged(path, what));
         }
         Ok(())
     }
 }
 
-/// Writes a sealed file.
+/// A writer of a sealed file.
 pub(super) struct Sealer {
     file: BufWriter<disk::File>,
     path: PathBuf,
@@ -145,7 +142,7 @@ pub(super) struct Sealer {
 }
 
 impl Sealer {
-    /// Begins a file under a name for the time of writing.
+    /// Begins a file under a temporary name.
     pub(super) fn create(content: Content, path: &Path) -> Result<Self, Error> {
         let unfinished = unfinished(path);
         let file = disk::File::create(&unfinished).map_err(Error::io("create", &unfinished))?;
@@ -167,7 +164,8 @@ impl Sealer {
             .map_err(Error::io("write", &self.path))
     }
 
-    /// Closes the file, waits for the disk and gives it its name; the checksum names its content.
+    /// Closes the file, waits until it is on disk and renames it. Returns the checksum that
+    /// identifies its content.
     pub(super) fn seal(mut self) -> Result<u64, Error> {
         let check = self.hasher.digest();
         let mut trailer = [0; TRAILER_BYTES];
@@ -194,7 +192,7 @@ pub(super) fn write_sealed(content: Content, path: &Path, body: &[u8]) -> Result
     sealer.seal()
 }
 
-/// Waits until the names in a folder are on the disk.
+/// Waits until the names in a directory are on disk.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
     disk::sync_folder(folder).map_err(Error::io("write", folder))
 }
@@ -236,15 +234,15 @@ impl Drop for Held {
     }
 }
 
-/// A sealed file, open for reading anywhere.
+/// A sealed file, open for random access.
 #[derive(Debug)]
 pub(super) struct Sealed {
     file: File,
     held: Option<Held>,
     pub(super) path: PathBuf,
-    /// With preamble, without trailer.
+    /// Length with preamble, without trailer.
     pub(super) n_bytes: u64,
-    /// Of all but the trailer.
+    /// Checksum of everything except the trailer.
     pub(super) check: u64,
 }
 
@@ -267,14 +265,14 @@ impl Sealed {
         };
         let trailer = sealed.read(n_bytes, TRAILER_BYTES)?;
         if digest64(&trailer[..16]) != u64_at(&trailer, 16) || u64_at(&trailer, 0) != n_bytes {
-            return Err(Error::damaged(path, "its end is not what was written"));
+            return Err(Error::damaged(path, "its trailer is invalid"));
         }
         sealed.n_bytes = n_bytes;
         sealed.check = u64_at(&trailer, 8);
         Ok(sealed)
     }
 
-    /// Opens the file that was sealed with a certain checksum.
+    /// Opens the file that was sealed with a given checksum.
     pub(super) fn open_expected(content: Content, path: &Path, check: u64) -> Result<Self, Error> {
         let sealed = Self::open(content, path)?;
         if sealed.check == check {
@@ -282,19 +280,19 @@ impl Sealed {
         } else {
             Err(Error::damaged(
                 path,
-                "it is not the file the manifest names",
+                "it is not the file that the manifest lists",
             ))
         }
     }
 
-    /// So many bytes from a place that the file has.
+    /// Reads this many bytes from a position inside the file.
     pub(super) fn read(&self, start: u64, n_bytes: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; n_bytes];
         self.read_into(start, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Fills `bytes` from a place that the file has.
+    /// Fills `bytes` from a position inside the file.
     pub(super) fn read_into(&self, start: u64, bytes: &mut [u8]) -> Result<(), Error> {
         let end = start as usize + bytes.len();
         match self.held().and_then(|held| held.get(start as usize..end)) {
@@ -310,7 +308,7 @@ impl Sealed {
             .map_err(Error::io("read", &self.path))
     }
 
-    /// Holds the first bytes in memory from now on, if there is room; the whole file is checked.
+    /// Loads the first bytes into memory if there is space. The whole file is verified.
     pub(super) fn hold(&mut self, n_bytes: u64, allowance: &Allowance) -> Result<(), Error> {
         let Some(mut held) = allowance.take(n_bytes) else {
             return Ok(());
@@ -321,7 +319,7 @@ impl Sealed {
         Ok(())
     }
 
-    /// The first bytes, where they are held and therefore checked.
+    /// Returns the first bytes if they are in memory and therefore verified.
     pub(super) fn held(&self) -> Option<&[u8]> {
         self.held.as_ref().map(|held| &*held.bytes)
     }
@@ -345,7 +343,7 @@ impl Sealed {
     }
 }
 
-/// The body of a small sealed file, checked, and its checksum.
+/// Returns the verified body of a small sealed file, and its checksum.
 pub(super) fn read_sealed(content: Content, path: &Path) -> Result<(Vec<u8>, u64), Error> {
     let sealed = Sealed::open(content, path)?;
     sealed.verify()?;
@@ -354,7 +352,7 @@ pub(super) fn read_sealed(content: Content, path: &Path) -> Result<(Vec<u8>, u64
     Ok((body, sealed.check))
 }
 
-/// Reads a whole file that may be written to meanwhile.
+/// Reads a whole file that may be written to at the same time.
 pub(super) fn read_open_file(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     File::open(path)
@@ -364,7 +362,7 @@ pub(super) fn read_open_file(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The name of a file that is being written.
+/// Returns the name of a file that is being written.
 fn unfinished(path: &Path) -> PathBuf {
     path.with_extension("part")
 }
@@ -379,7 +377,7 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*chunk.expect("callers name places inside"))
 }
 
-/// Takes numbers off the front of bytes that may be too few.
+/// Takes numbers from the front of bytes, which may be too few.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
     path: &'a Path,
@@ -421,7 +419,7 @@ impl<'a> Fields<'a> {
         self.rest.is_empty()
     }
 
-    /// Refuses bytes left over.
+    /// Returns an error if bytes are left.
     pub(super) fn end(&self) -> Result<(), Error> {
         if self.is_empty() {
             Ok(())

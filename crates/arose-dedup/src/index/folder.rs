@@ -1,4 +1,4 @@
-//! The folder of an index: who may write to it, and which of its files count.
+//! The directory of an index: locks it for one writer and removes stale files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use super::file::Content;
 use super::manifest::Manifest;
 use crate::disk::{self, Lock};
 
-/// Files that are written but not yet part of the index: removed unless [kept](Fresh::keep).
+/// Files that are written but not yet part of the index. They are removed unless
+/// [kept](Fresh::keep).
 #[derive(Debug)]
 pub(super) struct Fresh<'a> {
     folder: &'a Path,
@@ -21,13 +22,13 @@ impl<'a> Fresh<'a> {
         Self { folder, files }
     }
 
-    /// The path of a file that will be written.
+    /// Returns the path of a file to write.
     pub(super) fn path(&mut self, content: Content, number: u64) -> PathBuf {
         self.files.push((content, number));
         content.path(self.folder, number)
     }
 
-    /// Keeps the files that the manifest now names.
+    /// Keeps the files, which the manifest now lists.
     pub(super) fn keep(mut self, manifest: &Manifest) {
         self.files
             .retain(|&(content, number)| !manifest.names(content, number));
@@ -44,7 +45,7 @@ impl Drop for Fresh<'_> {
     }
 }
 
-/// Locks a folder for one writer.
+/// Locks a directory for one writer.
 pub(super) fn take_lock(folder: &Path) -> Result<Lock, Error> {
     let path = folder.join(LOCK);
     let lock = Lock::take(&path).map_err(Error::io("lock", &path))?;
@@ -55,7 +56,8 @@ pub(super) fn take_lock(folder: &Path) -> Result<Lock, Error> {
 
 pub(super) const LOCK: &str = "lock";
 
-/// Refuses a folder that holds anything but what an interrupted `Index::create` leaves.
+/// Returns an error if a directory contains anything except the remains of an interrupted
+/// `Index::create`.
 pub(super) fn check_unused(folder: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let name = entry.map_err(Error::io("read", folder))?.file_name();
@@ -69,7 +71,7 @@ pub(super) fn check_unused(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes files of ours that the manifest does not name: a writer died while it wrote them.
+/// Removes index files that the manifest does not list: a writer died while it wrote them.
 pub(super) fn remove_leftovers(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let entry = entry.map_err(Error::io("read", folder))?;
@@ -89,12 +91,12 @@ pub(super) fn remove_leftovers(folder: &Path, manifest: &Manifest) -> Result<(),
     Ok(())
 }
 
-/// Removes a file that no longer counts; one that stays is removed at the next opening.
+/// Removes a file that is no longer part of the index. If this fails, the next opening removes it.
 pub(super) fn discard(path: &Path) {
     let _ = disk::remove(path);
 }
 
-/// Tries again when a file went away because a writer of another process replaced it.
+/// Tries again if a file disappeared because a writer in another process replaced it.
 pub(super) fn retry<T>(open: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     let mut n_left = 20;
     loop {

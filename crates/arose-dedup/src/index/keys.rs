@@ -1,9 +1,9 @@
-//! Under which keys a document is found, and how a found one is judged.
+//! The keys under which a document is found, and the comparison of candidates.
 //!
-//! A key is a table number and a value, hashed together to 64 bits, of which the index keeps the
-//! first [`PREFIX_BITS`]. Which tables there are follows from the [`Settings`]: enough that any
-//! two documents that meet the rule have a key in common. Keys that agree by chance cost a read and
-//! change no answer, since every candidate is judged on its stored sketch.
+//! A key is a table number and a value, hashed together to 64 bits, of which the index stores the
+//! first [`PREFIX_BITS`]. The tables follow from the [`Settings`]: there are enough that any two
+//! documents that match the rule share a key. Keys that agree by chance cost a read but change no
+//! result, since every candidate is compared by its stored sketch.
 
 use arose::content::{NEARLY_EQUAL, Score};
 use arose::digest::digest64;
@@ -20,37 +20,37 @@ use super::sketch::{Sketch, samples_of};
 use crate::marks::MarkTables;
 use crate::scheme::{Bands, Tables as _};
 
-/// Bits of a hash that an index keeps. Of `n` entries a stranger meets `n / 2^35` by chance: .012
-/// for 20 million documents of 20 keys.
+/// Number of bits of a hash that an index stores. Among `n` entries, a key that is not in the index
+/// matches `n / 2^35` by chance: 0.012 for 20 million documents of 20 keys.
 pub(super) const PREFIX_BITS: u32 = 35;
 
-/// The bits of a key that an index keeps.
+/// Returns the bits of a key that an index stores.
 #[inline]
 pub(super) fn prefix_of(key: u64) -> u64 {
     key >> (64 - PREFIX_BITS)
 }
 
-/// Makes keys and judges candidates.
+/// Computes keys and compares candidates.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) settings: Settings,
-    /// Words of a sketch.
+    /// Number of words of a sketch.
     pub(super) n_words: usize,
     policy: Policy,
     features: Option<(usize, FeatureKeys)>,
     pieces: Option<Pieces<6>>,
     bands: Option<Bands>,
     marks: Option<MarkTables>,
-    /// What weighs documents, if the policy is `content`.
+    /// Weighs documents, if the policy is `content`.
     pub(super) weighing: Option<Weighing>,
     /// One salt per table, so that equal values of different tables are different keys.
     salts: Vec<u64>,
-    /// The first key that is no name's: names have a share of the keys to themselves, so that they
-    /// stand together in every run.
+    /// The first key that is not the key of a name. Names have a range of keys to themselves, so
+    /// that they are contiguous in every sorted run.
     pub(super) names_end: u64,
 }
 
-/// Tables that every index has.
+/// Number of tables that every index has.
 const NAMES: usize = 0;
 const DIGESTS: usize = 1;
 const FIRST_OF_SKETCH: usize = 2;
@@ -82,24 +82,24 @@ impl Plan {
         plan
     }
 
-    /// The key under which a name is found.
+    /// Returns the key under which a name is found.
     pub(super) fn name_key(&self, name: &str) -> u64 {
         let hash = mix(digest64(name.as_bytes()) ^ self.salts[NAMES]);
         scaled(hash, self.names_end)
     }
 
-    /// Replaces `keys` by all under which a document is found.
+    /// Replaces `keys` by all keys under which a document is found.
     pub(super) fn document_keys(&self, name: &str, sketch: &Sketch, keys: &mut Vec<u64>) {
         self.sketch_keys(sketch, keys);
         keys.push(self.name_key(name));
     }
 
-    /// Replaces `keys` by all under which a sketch is found.
+    /// Replaces `keys` by all keys under which a sketch is found.
     pub(super) fn sketch_keys(&self, sketch: &Sketch, keys: &mut Vec<u64>) {
         keys.clear();
         let digest = sketch.digest.0;
         keys.push(self.key(DIGESTS, (digest ^ (digest >> 64)) as u64));
-        // The levels of content themselves require enough text.
+        // The levels of `content` themselves require enough text.
         let is_exact_only = sketch.is_short
             && self.settings.short == ShortPolicy::ExactOnly
             && !self.settings.is_content();
@@ -115,8 +115,8 @@ impl Plan {
                 n_samples,
                 min_agreeing,
             } => {
-                // Any so many slots contain an agreement, hence the first ones do, and the others
-                // need no table.
+                // Any set of this many slots contains an agreement, hence so do the first ones, and
+                // the others need no table.
                 let n = n_probes(n_samples.get().into(), min_agreeing.get().into());
                 self.slot_keys(&sketch.words[..n], FIRST_OF_SKETCH, keys);
             }
@@ -127,7 +127,7 @@ impl Plan {
         let samples = samples_of(words);
         if let Some(bands) = &self.bands {
             let tables = (0..bands.n_tables()).zip(FIRST_OF_SKETCH..);
-            // Of 32 bits in files that are there.
+            // Keys in existing index files were computed from 32 bits.
             let key = |band| u64::from(bands.key(band, &samples) as u32);
             keys.extend(tables.map(|(band, table)| self.key(table, key(band))));
         }
@@ -189,8 +189,8 @@ impl Plan {
         let Some(bands) = &self.bands else {
             return decide(&self.policy, evidence);
         };
-        // Samples only estimate the similarity, and an estimate below the threshold may be chance.
-        // So whatever a run would compare by text counts as reaching the threshold.
+        // MinHash values only estimate the similarity, and an estimate below the threshold may be
+        // chance. So every pair that a run would compare by text counts as reaching the threshold.
         let passes = evidence.jaccard.is_some() && {
             let [a, b] = [a, b].map(|sketch| samples_of(&sketch.words));
             bands.accepts(&a, &b)
@@ -247,7 +247,8 @@ impl Plan {
         (evidence, score)
     }
 
-    /// One number in `0..=1` for how alike two documents are, to rank those that meet the rule.
+    /// Returns a number in `0..=1` for the similarity of two documents, to rank those that match
+    /// the rule.
     fn similarity(&self, evidence: &Evidence, score: Option<&Score>) -> f64 {
         if evidence.same_content {
             return 1.0;
@@ -261,17 +262,17 @@ impl Plan {
     }
 }
 
-/// What a comparison of two sketches gives.
+/// The result of a comparison of two sketches.
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
     pub(super) evidence: Evidence,
-    /// Of the policy `content`.
+    /// The scores of the policy `content`.
     pub(super) score: Option<Score>,
     pub(super) rule: Option<Rule>,
     pub(super) similarity: f64,
 }
 
-/// The score that decides: the unweighted one of documents that are nearly equal.
+/// Returns the deciding score: the unweighted one for documents that are nearly the same.
 fn similarity_of(score: &Score) -> f64 {
     match score.u >= NEARLY_EQUAL {
         true => score.u.max(score.s),
@@ -279,7 +280,7 @@ fn similarity_of(score: &Score) -> f64 {
     }
 }
 
-/// A hash below `end`, in the order of the hashes.
+/// Maps a hash to a number below `end`, preserving the order of hashes.
 #[inline]
 fn scaled(hash: u64, end: u64) -> u64 {
     ((u128::from(hash) * u128::from(end)) >> 64) as u64

@@ -1,10 +1,11 @@
-//! The log: what happened since the last run was written, so that nothing acknowledged is lost.
+//! The log: all changes since the last sorted run was written, so that no acknowledged change is
+//! lost.
 //!
-//! Changes are appended in *frames*, each with a checksum of its head and one of its body; a frame
-//! counts wholly or not at all. A process may die while it appends, so the last frame may be cut
-//! short: it was never acknowledged and is dropped. Anything else that does not fit its checksum is
-//! damage, unless the caller knows how far the log was on the disk ([`super::Committed`]): a power
-//! cut may have torn what came later.
+//! Changes are appended in *frames*. A frame has a checksum of its head and one of its body, and is
+//! atomic. A process may die while it appends, so the last frame may be partial. That frame was
+//! never acknowledged and is dropped. Any other frame that does not match its checksum is damage.
+//! If the caller knows which part of the log was on disk ([`super::Committed`]), later frames may
+//! be partial after a power failure and are dropped too.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -17,20 +18,20 @@ use super::file::{Content, Fields, PREAMBLE_BYTES, read_open_file, u32_at, u64_a
 use super::sketch::{Pairs, SiteTag, Sketch};
 use crate::disk::File;
 
-/// One thing that happened.
+/// One change.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Change {
     Insert(String, Sketch),
-    /// The document in this row is gone.
+    /// The document in this row was removed.
     Remove(u32),
-    /// A page of a site was counted: it adds one to each of these numbers.
+    /// A page of a site was counted, which adds one to each of these numbers.
     Count(Vec<u64>),
 }
 
-/// Bytes before the body of a frame: length, check of the length, check of the body.
+/// Bytes before the body of a frame: length, checksum of the length, checksum of the body.
 const HEAD_BYTES: usize = 16;
 
-/// The most bytes of a frame's body.
+/// Maximum bytes of a frame's body.
 pub(super) const MAX_FRAME: usize = 1 << 30;
 
 /// A log that can be appended to.
@@ -39,7 +40,7 @@ pub(super) struct Log {
     pub(super) file: Arc<File>,
     pub(super) path: PathBuf,
     pub(super) number: u64,
-    /// Up to the end of the last whole frame.
+    /// Length up to the end of the last complete frame.
     pub(super) n_bytes: u64,
     is_broken: bool,
 }
@@ -54,7 +55,7 @@ impl Log {
         Ok(Self::new(file, path, number, PREAMBLE_BYTES as u64))
     }
 
-    /// Opens a log to append to it, and drops a frame cut short at its end.
+    /// Opens a log for appending, and drops a partial frame at its end.
     pub(super) fn open(path: &Path, number: u64, n_bytes: u64) -> Result<Self, Error> {
         let file = File::open(path).map_err(Error::io("open", path))?;
         let metadata = file.as_file().metadata().map_err(Error::io("read", path))?;
@@ -75,13 +76,13 @@ impl Log {
         }
     }
 
-    /// Refuses all further frames.
+    /// Makes all further appends fail.
     pub(super) fn refuse(&mut self) {
         self.is_broken = true;
     }
 
-    /// Appends a frame. When that fails nothing has happened, unless the start of the frame cannot
-    /// be taken back: then the log refuses all further frames.
+    /// Appends a frame. If that fails, the log is unchanged, unless the start of the frame cannot
+    /// be removed: then all further appends fail.
     pub(super) fn append(&mut self, frame: &Frame) -> Result<(), Error> {
         if self.is_broken {
             return Err(Error::Broken);
@@ -100,7 +101,7 @@ impl Log {
     }
 }
 
-/// Changes that happen together or not at all.
+/// A frame of changes that take effect together or not at all.
 #[derive(Debug)]
 pub(super) struct Frame {
     bytes: Vec<u8>,
@@ -114,7 +115,7 @@ impl Frame {
 
     pub(super) fn insert(&mut self, name: &str, sketch: &Sketch) {
         let bytes = &mut self.bytes;
-        // A document that waits to be weighed has its word pairs instead of words.
+        // A document that is still to be weighed has word pairs instead of words.
         bytes.push(if sketch.pairs.is_some() { 4 } else { 1 });
         bytes.extend((name.len() as u16).to_le_bytes());
         bytes.extend(name.as_bytes());
@@ -158,8 +159,8 @@ impl Frame {
     }
 }
 
-/// The changes in a log, and how long it is up to the last whole frame. Only what is behind
-/// `n_safe` bytes may be torn: the rest is known to have been on the disk.
+/// Returns the changes in a log, and its length up to the last complete frame. Only frames after
+/// `n_safe` bytes may be partial: the rest is known to have been on disk.
 pub(super) fn replay(
     path: &Path,
     n_safe: u64,
@@ -170,12 +171,13 @@ pub(super) fn replay(
     let mut place = PREAMBLE_BYTES;
     while let Some(head) = bytes.get(place..place + HEAD_BYTES) {
         if head_check(head) != u32_at(head, 4) {
-            // After a power cut, space that was given to the file but never written reads as zeros.
+            // After a power failure, space that was allocated to the file but never written reads
+            // as zeros.
             let is_blank = bytes[place..].iter().all(|&byte| byte == 0);
             if is_blank || place as u64 >= n_safe {
                 break;
             }
-            return Err(Error::damaged(path, format!("the frame at byte {place}")));
+            return Err(Error::damaged(path, format!("bad frame at byte {place}")));
         }
         let (start, n) = (place + HEAD_BYTES, u32_at(head, 0) as usize);
         let Some(body) = bytes.get(start..start + n) else {
@@ -185,7 +187,7 @@ pub(super) fn replay(
             if place as u64 >= n_safe {
                 break;
             }
-            return Err(Error::damaged(path, format!("the frame at byte {place}")));
+            return Err(Error::damaged(path, format!("bad frame at byte {place}")));
         }
         let mut fields = Fields::new(body, path);
         while !fields.is_empty() {
@@ -252,7 +254,7 @@ fn pairs(fields: &mut Fields<'_>) -> Result<Pairs, Error> {
     })
 }
 
-/// Of the length and of the check of the body.
+/// The checksum of the length and of the checksum of the body.
 fn head_check(head: &[u8]) -> u32 {
     let mut content = [0; 12];
     content[..4].copy_from_slice(&head[..4]);

@@ -1,7 +1,7 @@
-//! The manifest: which files make up an index at this moment.
+//! The manifest: the list of the files that make up an index at this moment.
 //!
-//! It is replaced as a whole, by renaming; what it does not name does not count. So a change of
-//! many files happens in one instant, for readers and for a process that dies.
+//! The manifest is replaced as a whole, by renaming. Files that it does not list are not part of
+//! the index. So a change of many files is atomic, for readers and for a process that dies.
 
 use std::path::Path;
 
@@ -13,17 +13,17 @@ use super::settings::Settings;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Manifest {
     pub(super) settings: Settings,
-    /// The number that no file has had yet.
+    /// The next unused file number.
     pub(super) next_number: u64,
-    /// The log of what is in no other file.
+    /// The log, with all changes that are in no other file.
     pub(super) log: u64,
-    /// Rows that are gone, if any are.
+    /// Removed rows, if there are any.
     pub(super) dead: Option<Part>,
-    /// What sites repeat, if the policy is `content` and something was counted.
+    /// Counts of text that sites repeat, if the policy is `content` and something was counted.
     pub(super) counts: Option<Part>,
     /// Files of records, in the order of their rows.
     pub(super) records: Vec<Part>,
-    /// Runs, in the order of their rows.
+    /// Sorted runs, in the order of their rows.
     pub(super) runs: Vec<Part>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Manifest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) number: u64,
-    /// Of its content, so that no other file can take its place.
+    /// The checksum of its content, so that no other file can replace it.
     pub(super) check: u64,
 }
 
@@ -48,18 +48,18 @@ impl Manifest {
         }
     }
 
-    /// A number for a new file.
+    /// Returns a number for a new file.
     pub(super) fn take_number(&mut self) -> u64 {
         self.next_number += 1;
         self.next_number - 1
     }
 
-    /// Puts this manifest in the place of the one before.
+    /// Replaces the previous manifest by this one.
     ///
-    /// From then on the files that it names are the index, whatever comes: the caller keeps them
-    /// and takes the new manifest for its own, then [syncs](sync_folder) the folder, and only
-    /// then removes what the manifest before has named. If syncing fails, either manifest may be
-    /// there after a power cut, and the files of both are.
+    /// From then on, the files that it lists are the index, in any case. The caller keeps them and
+    /// adopts the new manifest. It then [syncs](sync_folder) the directory, and only then removes
+    /// the files that only the previous manifest listed. If syncing fails, either manifest may be
+    /// there after a power failure, and the files of both exist.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
         let mut body = Vec::new();
         self.settings.encode(&mut body);
@@ -67,7 +67,7 @@ impl Manifest {
         body.extend(self.next_number.to_le_bytes());
         body.extend(self.log.to_le_bytes());
         let mut lists = vec![dead, &self.records, &self.runs];
-        // Manifests of other policies are as they were before this one was known.
+        // Manifests of other policies keep the format from before this policy was added.
         if self.settings.is_content() {
             lists.push(self.counts.as_slice());
         }
@@ -78,12 +78,12 @@ impl Manifest {
                 body.extend(part.check.to_le_bytes());
             }
         }
-        // A manifest that lasts must not name files whose names do not.
+        // The names of the files must be on disk before a manifest that lists them.
         sync_folder(folder)?;
         write_sealed(Content::Manifest, &Content::Manifest.path(folder, 0), &body).map(drop)
     }
 
-    /// Reads the manifest of a folder.
+    /// Reads the manifest of a directory.
     pub(super) fn read(folder: &Path) -> Result<Self, Error> {
         let path = Content::Manifest.path(folder, 0);
         if !path.exists() {

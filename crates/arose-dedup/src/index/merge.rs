@@ -1,13 +1,14 @@
-//! Merging: a few large runs instead of many small ones.
+//! Merging: replaces many small sorted runs by a few large ones.
 //!
-//! Every run is one more place for a query to look into. So whenever [`FANOUT`] neighbouring runs
-//! have about the same size, they become one. `n` documents in memory-sized runs of `m` then stand
-//! in at most `3 log_4(n / m)` runs, and each entry is written `log_4(n / m)` times. With sixteen
-//! instead of four it would be written half as often, but twenty million documents stood in 19 runs
-//! instead of 5, and a question took four times as long. Records are never written again.
+//! A query looks into every sorted run. So whenever [`FANOUT`] neighbouring runs have about the
+//! same size, they become one. If memory fits `m` documents, `n` documents are in at most `3
+//! log_4(n / m)` sorted runs, and each entry is written `log_4(n / m)` times. With a fan-out of
+//! sixteen instead of four, entries would be written half as often. But twenty million documents
+//! would be in 19 sorted runs instead of 5, and a query would take four times as long. Records are
+//! never rewritten.
 //!
-//! Merging goes by *blocks* of the space of prefixes, as narrow as the widest bucket among the
-//! runs: the entries of a block are few, and uniform, so they are sorted anew ([`Order`]), which is
+//! Merging works on *blocks* of the space of prefixes, as narrow as the widest bucket of all runs.
+//! A block has few entries, uniformly distributed, so they are sorted again ([`Order`]). This is
 //! cheaper than comparing the heads of the runs entry by entry.
 
 use std::ops::Range;
@@ -18,16 +19,17 @@ use super::Error;
 use super::order::Order;
 use super::run::{Entries, MAX_ENTRIES, MAX_ROWS, Run, RunWriter};
 
-/// Runs of about one size that become one.
+/// Number of sorted runs of about the same size that become one.
 pub(super) const FANOUT: usize = 4;
 
-/// Which neighbouring runs to merge next, given the numbers of rows and entries of each; none if
-/// all is well. Runs that together have more than one run can hold stay apart, and do not keep
-/// others from being merged.
+/// Returns which neighbouring sorted runs to merge next, given the numbers of rows and entries of
+/// each; none if no merge is due. Runs that together exceed the limits of one run stay separate,
+/// and do not prevent others from being merged.
 ///
-/// The level of a run is the logarithm of its size, in steps of [`FANOUT`]. As runs only grow
-/// towards the older end, levels mostly fall from left to right; the first stretch of [`FANOUT`]
-/// runs from the right of which none has a lower level than a run to its right is merged.
+/// The level of a run is the logarithm of its size, in steps of [`FANOUT`]. Since runs only grow
+/// towards the older end, levels mostly fall from left to right. The function merges the first
+/// stretch of [`FANOUT`] runs, from the right, in which no run has a lower level than a run to its
+/// right.
 pub(super) fn pick(n_rows: &[u64], n_entries: &[u64], unit: u64) -> Option<Range<usize>> {
     let level = |n: u64| (n / unit.max(1)).max(1).ilog(FANOUT as u64);
     let levels: Vec<u32> = n_rows.iter().map(|&n| level(n)).collect();
@@ -52,7 +54,8 @@ pub(super) fn pick(n_rows: &[u64], n_entries: &[u64], unit: u64) -> Option<Range
     None
 }
 
-/// Writes the run that holds all entries of neighbouring runs; none if it `is_stopped` before.
+/// Writes the sorted run with all entries of neighbouring runs; none if `is_stopped` becomes true
+/// before.
 pub(super) fn merge(
     runs: &[Arc<Run>],
     path: &Path,
@@ -92,13 +95,13 @@ pub(super) fn merge(
 mod tests {
     use super::*;
 
-    /// Runs of ten entries a row.
+    /// Sorted runs with ten entries per row.
     fn pick(n_rows: &[u64], unit: u64) -> Option<Range<usize>> {
         let n_entries: Vec<u64> = n_rows.iter().map(|n| 10 * n).collect();
         super::pick(n_rows, &n_entries, unit)
     }
 
-    /// Four runs that one cannot hold stay as they are, and smaller ones go on being merged.
+    /// Four sorted runs too large for one stay as they are, and smaller ones are still merged.
     #[test]
     fn a_full_run_does_not_stop_merging() {
         let large = 110_000_000;
@@ -120,7 +123,7 @@ mod tests {
         assert_eq!(pick(&[40, 40, 40, 40, 10], 10), Some(0..4));
     }
 
-    /// Small runs that stand before larger ones are taken along.
+    /// Small sorted runs that precede larger ones are merged with them.
     #[test]
     fn stragglers_go_with_the_others() {
         assert_eq!(pick(&[40, 3, 40, 40, 40], 10), Some(0..5));

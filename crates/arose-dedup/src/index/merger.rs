@@ -1,4 +1,4 @@
-//! The thread that merges runs while everything else goes on.
+//! The thread that merges sorted runs in the background.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use super::manifest::Part;
 use super::merge::{merge, pick};
 use super::{Error, Shared};
 
-/// Runs from which on writers wait for the thread to catch up.
+/// Number of sorted runs at which writers wait for the thread to catch up.
 const MAX_RUNS: usize = 40;
 
-/// What the thread is told and what it tells.
+/// The state shared with the thread.
 #[derive(Debug, Default)]
 pub(super) struct Merger {
     signal: Mutex<Signal>,
@@ -24,15 +24,15 @@ pub(super) struct Merger {
 
 #[derive(Debug, Default)]
 struct Signal {
-    /// Runs have been added since the thread last looked.
+    /// Whether sorted runs have been added since the thread last looked.
     is_wanted: bool,
     is_busy: bool,
-    /// Why the last merge failed.
+    /// The error of the last merge.
     failure: Option<Error>,
 }
 
 impl Merger {
-    /// Tells the thread to look for something to merge.
+    /// Tells the thread to look for sorted runs to merge.
     pub(super) fn wake(&self) {
         self.update(|signal| signal.is_wanted = true);
     }
@@ -42,7 +42,7 @@ impl Merger {
         self.update(|_| ());
     }
 
-    /// Waits until nothing is left to merge, or it failed.
+    /// Waits until nothing is left to merge, or merging failed.
     pub(super) fn wait_until_idle(&self) -> Result<(), Error> {
         let signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
         let is_at_work = |signal: &mut Signal| signal.is_wanted || signal.is_busy;
@@ -53,7 +53,7 @@ impl Merger {
         signal.failure.take().map_or(Ok(()), Err)
     }
 
-    /// Waits while there are too many runs and the thread is making them fewer.
+    /// Waits while there are too many sorted runs and the thread is merging them.
     pub(super) fn wait_for_room(
         &self,
         n_runs: impl Fn() -> Result<usize, Error>,
@@ -74,7 +74,7 @@ impl Merger {
         self.changed.notify_all();
     }
 
-    /// Waits for work; false when the index is closed.
+    /// Waits for a merge to do. Returns false when the index is closed.
     fn wait_for_work(&self) -> bool {
         let signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
         let has_nothing = |signal: &mut Signal| !signal.is_wanted && !self.is_stopped();
@@ -115,7 +115,7 @@ fn merge_all(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// Merges the runs that are due; false if none are.
+/// Merges the sorted runs that are due. Returns false if none are.
 fn merge_next(shared: &Shared) -> Result<bool, Error> {
     let runs = {
         let state = shared.read()?;
@@ -143,7 +143,7 @@ fn merge_next(shared: &Shared) -> Result<bool, Error> {
         .into_iter()
         .position(|number| number == runs[0].number)
     else {
-        // The index was compacted meanwhile and these runs are gone.
+        // The index was compacted meanwhile and these sorted runs no longer exist.
         return Ok(true);
     };
     let range = start..start + runs.len();
@@ -154,7 +154,7 @@ fn merge_next(shared: &Shared) -> Result<bool, Error> {
     fresh.keep(&next);
     shared.change()?.runs.splice(range, [Arc::new(merged)]);
     *manifest = next;
-    // What the manifest before names stays until it is gone for good.
+    // Files of the previous manifest remain until that manifest has been replaced on disk.
     sync_folder(&shared.folder)?;
     for run in runs {
         discard(&Content::Run.path(&shared.folder, run.number));

@@ -1,15 +1,15 @@
-//! Sorting entries, whose keys are as good as random.
+//! Sorting entries whose keys are uniformly distributed, like random numbers.
 //!
-//! Comparing takes `log n` steps an entry, of which the processor guesses half wrong. But the first
-//! bits of a random key say nearly where it belongs: with about as many *slots* as entries, count
-//! how many belong into each, move every entry to its slot, and put the one or two in a slot in
-//! order. That is one pass of a radix sort (Knuth 1973, 5.2.5). Entries of equal keys stay in the
-//! order in which they came. Cost: two moves an entry, and four bytes a slot. Keys that are not
-//! random make long slots, which are sorted by comparing: slower, never wrong.
+//! A comparison sort takes `log n` steps per entry, of which the processor mispredicts half. But
+//! the first bits of a random key nearly determine its position. With about as many *slots* as
+//! entries, count the entries of each slot, move every entry to its slot, and sort the one or two
+//! entries in a slot. This is one pass of a radix sort (Knuth 1973, 5.2.5). Entries with equal keys
+//! keep their order. The cost is two moves per entry and four bytes per slot. Keys that are not
+//! random make long slots, which are sorted by comparison: slower, but still correct.
 
 use super::run::Entry;
 
-/// Sorts, and keeps its memory for the next time.
+/// A sorter that reuses its memory.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     ends: Vec<u32>,
@@ -17,9 +17,9 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// The entries in order. They agree in the first `n_common` bits.
+    /// Sorts the entries, which agree in the first `n_common` bits.
     pub(super) fn sort(&mut self, entries: &[Entry], n_common: u32) -> &[Entry] {
-        // Between one and two entries a slot.
+        // Between one and two entries per slot.
         let slot_bits = entries.len().max(2).ilog2().min(63 - n_common);
         let slot = |entry: &Entry| (entry.0 << n_common >> (64 - slot_bits)) as usize;
         self.ends.clear();
@@ -62,7 +62,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// As comparing would, for random keys and for keys that are not.
+        /// Equals a comparison sort, for random keys and for keys that are not.
         #[test]
         fn sorted_as_by_comparing(
             keys in prop::collection::vec(prop_oneof![any::<u64>(), 0..9_u64], 0..300),

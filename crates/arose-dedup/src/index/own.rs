@@ -1,14 +1,15 @@
-//! What an index of the policy `content` keeps of a document, and how two documents compare.
+//! Stored sketches of an index of the policy `content`, and their comparison.
 //!
-//! The batch job compares the word pairs of two texts in order; an index has no texts. It keeps the
-//! marks that candidates are found by ([`Marks`]), and up to [`MAX_KEPT`] word pairs in order: 16
-//! bits of each, with its weight. A longer text keeps those whose hash ends in enough zeros, the
-//! same in every text. So up to 256 word pairs the scores are those of the definition, and above
-//! it estimates with a standard error of at most 0.03 at a score of 0.9. The rule is that of the
-//! batch job ([`Score::level`]).
+//! A run compares the word pairs of two texts in order, but an index has no texts. It stores the
+//! marks by which candidates are found ([`Marks`]), and up to [`MAX_KEPT`] word pairs in order: 16
+//! bits of each, with its weight. Of a longer text it stores the word pairs whose hash ends in
+//! enough zeros, which are the same in every text. So for up to 256 word pairs, the scores are
+//! those of the definition. Above that, they are estimates with a standard error of at most 0.03 at
+//! a score of 0.9. The rule is that of a run ([`Score::level`]).
 //!
-//! Weights are those at the time when a document came. Those of a query are of now, and the score
-//! is the smaller of both sides, so a template that was not known at first is known from then on.
+//! Stored weights are those at the time of insertion. The weights of a query are current, and the
+//! score is the smaller of both sides. So a template that was unknown at first is recognized from
+//! then on.
 
 use arose::content::{NEARLY_EQUAL, Numbered, Score, Scorer, Weights, weight};
 use arose::digest::digest64;
@@ -18,21 +19,21 @@ use super::sketch::{Pairs, Sketch};
 use crate::marks::{MarkRoom, Marker, Marks};
 use crate::stage::weigher::{Others, Weigher, key, others, salt};
 
-/// The most word pairs that are kept of a document.
+/// Maximum number of word pairs stored per document.
 pub(super) const MAX_KEPT: usize = 256;
 
-/// Bytes of a kept word pair: 16 bits of its hash, four that say how coarse a sample it is in, and
-/// four of its weight.
+/// Bytes of a stored word pair: 16 bits of its hash, four bits for the coarsest sample that
+/// contains it, and four bits of its weight.
 const PAIR_BYTES: usize = 3;
 
-/// The most word pairs of a page that are counted.
+/// Maximum number of word pairs of a page that are counted.
 const MAX_COUNTED: usize = 4096;
 
-/// Words of 64 bits that are kept of a document.
+/// Words of 64 bits stored per document.
 pub(super) const N_WORDS: usize =
     (size_of::<Marks>() + 4 + PAIR_BYTES * MAX_KEPT).div_ceil(size_of::<u64>());
 
-/// Weighs documents and makes what is kept of them.
+/// Weighs documents and computes their stored sketches.
 pub(super) struct Weighing {
     weigher: Weigher,
     marker: Marker,
@@ -46,11 +47,11 @@ impl std::fmt::Debug for Weighing {
 
 /// A document that was weighed.
 pub(super) struct Weighed {
-    /// As the index keeps it.
+    /// The stored sketch.
     pub(super) sketch: Sketch,
-    /// Pages of its site that were counted, itself included if it was.
+    /// Number of counted pages of its site, including this page if it was counted.
     pub(super) n_pages: u64,
-    /// What its page adds to the counts; nothing if it was counted before.
+    /// The keys to which its page adds one; empty if the page was counted before.
     pub(super) keys: Vec<u64>,
 }
 
@@ -62,7 +63,8 @@ impl Weighing {
         }
     }
 
-    /// The weighed form of a sketch of word pairs, whose page goes by `name` if it has no URL.
+    /// Returns the weighed form of a sketch of word pairs. A page without a URL is identified by
+    /// `name`.
     pub(super) fn weigh(
         &self,
         sketch: &Sketch,
@@ -72,7 +74,7 @@ impl Weighing {
     ) -> Weighed {
         let site = salt(sketch.site.map_or(0, |site| site.0.get().into()));
         let page = pairs.page.or(name.map(|name| digest64(name.as_bytes())));
-        // Apart from all word pairs, whose keys are mixed once.
+        // Distinct from the keys of all word pairs, which are mixed only once.
         let page = page.map(|page| mix(!key(page, site)));
         let is_counted = page.is_some_and(|page| count(page) > 0);
         let mut numbers = Vec::with_capacity(pairs.shingles.len());
@@ -94,7 +96,7 @@ impl Weighing {
                 .marks_of_shingles(&pairs.shingles, &numbers, &mut MarkRoom::default());
         keys.sort_unstable();
         keys.dedup();
-        // Those of the longest texts are a sample.
+        // The keys of the longest texts are a sample.
         keys.truncate(MAX_COUNTED);
         keys.extend([mix(!site)].into_iter().chain(page));
         if is_counted {
@@ -112,7 +114,7 @@ impl Weighing {
     }
 }
 
-/// Marks and sampled word pairs, in words; none without word pairs.
+/// Returns marks and sampled word pairs, as words; none without word pairs.
 fn encode(marks: &Marks, shingles: &[u64], numbers: &[Others]) -> Vec<u64> {
     if shingles.is_empty() {
         return Vec::new();
@@ -144,12 +146,13 @@ fn encode(marks: &Marks, shingles: &[u64], numbers: &[Others]) -> Vec<u64> {
     words.map(|&word| u64::from_le_bytes(word)).collect()
 }
 
-/// Samples of rate `r` have the hashes that end in `r` zeros.
+/// A sample of rate `r` consists of the hashes that end in `r` zeros.
 fn zeros(hash: u64) -> u32 {
     hash.trailing_zeros().min(15)
 }
 
-/// Other pages in four bits: up to three, each number from 4 to 15, and three ranges.
+/// Encodes the number of other pages in four bits: up to three, each number from 4 to 15, and three
+/// ranges.
 fn weight_code(n_others: Others) -> u8 {
     match n_others {
         0..=3 => 0,
@@ -160,7 +163,7 @@ fn weight_code(n_others: Others) -> u8 {
     }
 }
 
-/// The weight of a code; that of a middle number for ranges.
+/// Returns the weight of a code; for ranges, that of a middle number.
 fn weight_of(code: u8) -> f64 {
     weight(match code {
         0 => 0,
@@ -171,7 +174,7 @@ fn weight_of(code: u8) -> f64 {
     })
 }
 
-/// What is kept of a document, read.
+/// A decoded sketch.
 struct Kept {
     marks: Marks,
     rate: u32,
@@ -205,12 +208,12 @@ impl Kept {
     }
 }
 
-/// The marks of a kept document.
+/// Returns the marks of a stored sketch.
 pub(super) fn marks_of(words: &[u64]) -> Marks {
     Kept::of(words).marks
 }
 
-/// Compares two kept documents.
+/// Compares two stored sketches.
 pub(super) fn score(a: &[u64], b: &[u64]) -> Score {
     let [a, b] = [a, b].map(Kept::of);
     let rate = a.rate.max(b.rate);
@@ -224,7 +227,8 @@ pub(super) fn score(a: &[u64], b: &[u64]) -> Score {
     score
 }
 
-/// The n-th occurrence of each hash with its n-th in the other text, by position in the first.
+/// Matches the n-th occurrence of each hash with its n-th in the other text, by position in the
+/// first.
 fn matches(a: &[u16], b: &[u16]) -> Vec<(u32, u32, u64)> {
     let [a, b] = [a, b].map(|hashes| {
         let mut sorted: Vec<(u16, u32)> = hashes.iter().copied().zip(0..).collect();

@@ -1,12 +1,12 @@
-//! Documents that wait to be added: a file that says what is to be, so that it can be done again.
+//! A file of documents to add to an index, so that an interrupted insertion can be repeated.
 //!
-//! A batch of documents, each of which is to be in the index once, is written to a file and forced
-//! to the disk before the first is added. Should the process die halfway, the whole file is added
-//! again, and what is there already is passed over. A document whose name is taken by another
-//! content, an older version of the page, goes by its name and its digest; so no version is lost,
-//! and the second time finds the same names.
+//! A batch of documents is written to a file and forced to disk before the first of them is added.
+//! If the process dies halfway, the whole file is added again, and documents already in the index
+//! are skipped. So each document is in the index once. If a name belongs to another content, such
+//! as an older version of the page, the document is added under its name and its digest. So no
+//! version is lost, and repeating the insertion gives the same names.
 //!
-//! The file is a log of insertions (`log.rs`) that ends with a removal, which marks it whole.
+//! The file is a log of insertions (`log.rs`). A removal at the end marks it as complete.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::log::{self, Change, Frame, Log};
 use super::records::MAX_NAME;
 use super::{Error, GROUP, Index, Sketch};
 
-/// The row that the removal at the end names: none has it.
+/// The row in the removal at the end, which no document has.
 const END: u32 = u32::MAX;
 
 /// A file of documents being written.
@@ -29,7 +29,7 @@ impl Pending {
     }
 
     pub(crate) fn push(&mut self, documents: &[(String, Sketch)]) -> Result<(), Error> {
-        // Word pairs of many documents may be too long for a frame.
+        // The word pairs of many documents may be too long for a frame.
         let has_pairs = documents.iter().any(|(_, sketch)| sketch.pairs.is_some());
         let n = if has_pairs { 1 } else { documents.len().max(1) };
         for documents in documents.chunks(n) {
@@ -45,7 +45,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Waits until all is on the disk.
+    /// Waits until everything is on disk.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         let mut frame = Frame::new();
         frame.remove(END);
@@ -56,7 +56,7 @@ impl Pending {
 }
 
 impl Index {
-    /// Adds the documents of a file that are not there, however often it is called.
+    /// Adds the documents of a file that are not in the index. Can be called any number of times.
     pub(crate) fn add_pending(&self, path: &Path) -> Result<(), Error> {
         let mut group = Vec::new();
         let mut is_whole = false;
@@ -97,7 +97,7 @@ impl Index {
             added => return added,
         }
         let is_same = |there: Sketch| match &sketch.pairs {
-            // What is kept of it depends on when it came.
+            // The stored sketch depends on the time of insertion.
             Some(_) => there.digest == sketch.digest,
             None => there == *sketch,
         };
@@ -111,7 +111,7 @@ impl Index {
     }
 }
 
-/// A name that only this content has.
+/// Returns a name that only this content has.
 fn with_digest(name: &str, sketch: &Sketch) -> String {
     let suffix = format!(" {}", sketch.digest);
     let end = name.floor_char_boundary(MAX_NAME - suffix.len());
@@ -123,7 +123,8 @@ mod tests {
     use super::*;
     use crate::index::{Settings, Sketcher};
 
-    /// Twice added is added once; another version of a held page gets a name of its own.
+    /// Documents added twice are in the index once; another version of a page gets a name of its
+    /// own.
     #[test]
     fn adding_twice_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();

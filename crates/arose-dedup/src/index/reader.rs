@@ -1,4 +1,4 @@
-//! Reading beside a writer.
+//! Reading an index while another process or thread writes to it.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::manifest::Manifest;
 use super::state::{Match, State, Stats, check_sketch};
 use super::{Error, MAX_COUNTED, Settings, Sketch};
 
-/// An index as it was when opened, for reading beside a writer, perhaps of another process.
+/// An index as it was when opened, readable while a writer changes it, possibly in another process.
 #[derive(Debug)]
 pub struct Reader {
     state: Box<State>,
@@ -20,7 +20,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// When there is none, or a file is damaged or not known here.
+    /// If there is no index, or a file is damaged or has an unknown format.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         retry(|| {
             let manifest = Manifest::read(folder)?;
@@ -31,7 +31,7 @@ impl Reader {
         })
     }
 
-    /// What was chosen when the index was made.
+    /// Returns the settings with which the index was created.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.state.plan.settings

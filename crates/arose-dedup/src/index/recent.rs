@@ -1,8 +1,8 @@
-//! The documents that came last: in memory, found by key, until they make a run of their own.
+//! The most recent documents: in memory, found by key, until they become a sorted run.
 //!
 //! A hash table with open addressing leads from a prefix to its newest entry, and from there a
-//! chain to the older ones, so that a key which all documents share costs no more than any other.
-//! Eight bytes an entry for the entry, four for the chain and about eight for the table.
+//! chain leads to the older ones. So a key that all documents share costs no more than any other.
+//! An entry takes eight bytes, four for the chain and about eight for the table.
 
 use super::Error;
 use super::file::{Allowance, Content};
@@ -21,9 +21,11 @@ pub(super) struct Recent {
     pub(super) first_row: u32,
     pub(super) block: Block,
     entries: Vec<Entry>,
-    /// For each entry the place after that of an older entry of the same prefix; 0 if none.
+    /// For each entry, the index plus one of an older entry with the same prefix; 0 if there is
+    /// none.
     older: Vec<u32>,
-    /// For each hash value the place after that of the newest entry of some prefix; 0 if none.
+    /// For each hash value, the index plus one of the newest entry of some prefix; 0 if there is
+    /// none.
     slots: Vec<u32>,
 }
 
@@ -38,8 +40,8 @@ impl Recent {
         }
     }
 
-    /// None yet, where these will be no more: with a table of the size that they needed, since
-    /// growing costs as much as filling.
+    /// Creates an empty block to follow this one. Its table has the size that this one needed,
+    /// since growing costs as much as filling.
     pub(super) fn next(&self) -> Self {
         let mut next = Self::new(self.next_row(), self.block.n_words());
         next.slots = vec![0; self.slots.len()];
@@ -52,7 +54,7 @@ impl Recent {
         self.block.n_rows()
     }
 
-    /// The row that the next document will have.
+    /// Returns the row that the next document will have.
     pub(super) fn next_row(&self) -> u32 {
         self.first_row + self.n_rows() as u32
     }
@@ -86,7 +88,7 @@ impl Recent {
         prefixes.filter(|&prefix| prefix <= end).for_each(visit);
     }
 
-    /// Writes all as records and a run, and names both in the manifest.
+    /// Writes everything as records and a sorted run, and lists both in the manifest.
     pub(super) fn write(
         &self,
         manifest: &mut Manifest,
@@ -115,7 +117,7 @@ impl Recent {
         Ok((records, run))
     }
 
-    /// The memory it takes.
+    /// Returns the memory use in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         self.block.n_bytes() + 12 * self.entries.len() + 4 * self.slots.len()
     }
@@ -127,7 +129,7 @@ impl Recent {
         self.slots[slot] = self.entries.len() as u32;
     }
 
-    /// Where a prefix stands in the table, or would.
+    /// Returns the slot of a prefix in the table, or the slot where it would be.
     fn slot(&self, prefix: u64) -> usize {
         let mask = self.slots.len() - 1;
         // The first bits, scaled to the table.
@@ -159,7 +161,7 @@ mod tests {
     use arose::digest::Digest;
     use arose::mix::SplitMix;
 
-    /// A thousand documents with keys of which some are everybody's.
+    /// A thousand documents, with some keys that all of them share.
     #[test]
     fn documents_are_found_under_their_keys() {
         let mut random = SplitMix::new(3);

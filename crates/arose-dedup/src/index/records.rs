@@ -1,9 +1,9 @@
-//! Records: names and sketches of documents, in the order in which they came.
+//! Records: names and sketches of documents, in the order of insertion.
 //!
-//! Names vary in length and sketches do not, so the two are kept apart: *rows* of equal size, each
-//! with the end of its name in a *heap* of names. Row and name have checksums of their own, since
-//! they are read one at a time. The same layout serves for the documents in memory ([`Block`]) and
-//! for those in a file ([`Records`]).
+//! Names vary in length and sketches do not, so they are stored separately. *Rows* have equal size,
+//! and each stores the end of its name in a *heap* of names. Row and name have their own checksums,
+//! since they are read one at a time. The documents in memory ([`Block`]) and those in a file
+//! ([`Records`]) have the same layout.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -17,20 +17,20 @@ use super::file::{
 };
 use super::sketch::{SiteTag, Sketch};
 
-/// Bytes of a row besides the words: digest, site, end of name and flags, check of the name, check
-/// of the row.
+/// Bytes of a row without the words: digest, site, end of name and flags, checksum of the name,
+/// checksum of the row.
 const FIXED_BYTES: usize = 16 + 4 + 4 + 2 + 2;
 
-/// The most bytes of names in one block; the other four bits of the field are flags.
+/// Maximum bytes of names in one block. The other four bits of the field are flags.
 pub(super) const MAX_NAMES: usize = (1 << 28) - 1;
 
-/// The longest name.
+/// Maximum length of a name.
 pub const MAX_NAME: usize = u16::MAX as usize;
 
 const SHORT: u32 = 1 << 28;
 const WITHOUT_WORDS: u32 = 1 << 29;
 
-/// The size of a row with so many words.
+/// Returns the size of a row with this many words.
 pub(super) fn row_bytes(n_words: usize) -> usize {
     FIXED_BYTES + 8 * n_words
 }
@@ -65,12 +65,13 @@ impl Block {
         self.rows.len() + self.names.len()
     }
 
-    /// Whether so many names of any length still have room.
+    /// Returns whether there is space for this many names of any length.
     pub(super) fn has_room_for(&self, n: usize) -> bool {
         self.names.len() + n * MAX_NAME <= MAX_NAMES
     }
 
-    /// Appends a document; there is room for its name, and the sketch is of the index's kind.
+    /// Appends a document. There must be space for its name, and the sketch must be of the index's
+    /// kind.
     pub(super) fn push(&mut self, name: &str, sketch: &Sketch) {
         let start = self.rows.len();
         self.names.extend_from_slice(name.as_bytes());
@@ -94,7 +95,7 @@ impl Block {
         rows.extend(check.to_le_bytes());
     }
 
-    /// The row with a number that is there.
+    /// Returns the row with a number that exists.
     fn row(&self, number: usize) -> &[u8] {
         let size = row_bytes(self.n_words);
         &self.rows[number * size..(number + 1) * size]
@@ -165,12 +166,12 @@ impl Header {
         if fields.u64()? == digest64(&bytes[..16]) {
             Ok(header)
         } else {
-            Err(Error::damaged(path, "its header is not what was written"))
+            Err(Error::damaged(path, "its header is invalid"))
         }
     }
 }
 
-/// Where the rows of a file start.
+/// Offset at which the rows of a file start.
 const ROWS: u64 = (PREAMBLE_BYTES + Header::BYTES) as u64;
 
 /// Rows and names in a file.
@@ -189,20 +190,17 @@ impl Records {
         let size = row_bytes(header.n_words as usize) as u64;
         let expected = ROWS + u64::from(header.n_rows) * size + u64::from(header.names_bytes);
         if expected != file.n_bytes {
-            return Err(Error::damaged(
-                path,
-                "its length is not what its header says",
-            ));
+            return Err(Error::damaged(path, "its length differs from its header"));
         }
         Ok(Self { file, header })
     }
 
-    /// Holds the file in memory, if there is room.
+    /// Loads the file into memory, if there is space.
     pub(super) fn hold(&mut self, allowance: &Allowance) -> Result<(), Error> {
         self.file.hold(self.file.n_bytes, allowance)
     }
 
-    /// The memory it takes.
+    /// Returns the memory use in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.file.held().map_or(0, <[u8]>::len)
     }
@@ -223,7 +221,7 @@ impl Records {
         self.file.n_bytes + TRAILER_BYTES as u64
     }
 
-    /// The sketch in a row of this file, counted from its first.
+    /// Returns the sketch in a row of this file, counted from its first row.
     pub(super) fn sketch_into(
         &self,
         number: u32,
@@ -235,9 +233,9 @@ impl Records {
         Ok(())
     }
 
-    /// The name in a row of this file.
+    /// Returns the name in a row of this file.
     pub(super) fn name(&self, number: u32) -> Result<String, Error> {
-        // The row before it says where its name starts; both are read at once.
+        // The preceding row says where the name starts, so both are read at once.
         let first = number.saturating_sub(1);
         let mut rows = Vec::new();
         self.read_rows(first..number + 1, &mut rows)?;
@@ -249,7 +247,7 @@ impl Records {
         };
         let (end, check) = (name_end(row), name_check(row));
         if start > end || end > self.header.names_bytes as usize {
-            return Err(self.damaged("a name lies outside"));
+            return Err(self.damaged("a name is out of bounds"));
         }
         let name = self
             .file
@@ -257,7 +255,7 @@ impl Records {
         self.check_name(name, check)
     }
 
-    /// Everything, in memory and checked.
+    /// Reads everything into memory and verifies it.
     pub(super) fn load(&self) -> Result<Block, Error> {
         let n_rows_bytes = self.header.n_rows as usize * self.size();
         let rows = self.file.read(ROWS, n_rows_bytes)?;
@@ -269,7 +267,7 @@ impl Records {
             self.check_row(row)?;
             let end = name_end(row);
             let Some(name) = names.get(start..end) else {
-                return Err(self.damaged("a name lies outside"));
+                return Err(self.damaged("a name is out of bounds"));
             };
             self.check_name(name.to_vec(), name_check(row))?;
             start = end;
@@ -296,7 +294,7 @@ impl Records {
 
     fn read_rows(&self, numbers: Range<u32>, buffer: &mut Vec<u8>) -> Result<(), Error> {
         if numbers.end > self.header.n_rows {
-            return Err(self.damaged("a run names a row outside"));
+            return Err(self.damaged("a sorted run refers to a row that does not exist"));
         }
         buffer.resize(numbers.len() * self.size(), 0);
         let start = ROWS + u64::from(numbers.start) * self.size() as u64;

@@ -1,26 +1,28 @@
-//! Runs: which documents have this key, among those of one stretch of the index?
+//! Sorted runs: look up the documents with a key in one range of rows.
 //!
-//! *Question.* A run holds the entries `(prefix, row)` of up to 2^29 rows, twenty a document. How
-//! to look a prefix up without a search in a file, and in little space?
+//! *Question.* A sorted run contains the entries `(prefix, row)` of up to 2^29 rows, with twenty
+//! entries per document. How can a prefix be looked up without a search in a file, and in little
+//! space?
 //!
-//! *Idea.* The naive way keeps 12 bytes an entry, sorted, and searches. But prefixes are uniform,
-//! so the sorted order tells most of each: cut the space of prefixes into about as many *quotients*
-//! as there are entries, and note how many entries each quotient has, in unary: a one per entry, a
-//! zero per quotient. Of the prefix only the bits below its quotient, 7 for 20 million documents,
-//! are left to write down. This part, 9 bits an entry, stays in memory and is both the filter
-//! that sends strangers away and the index into the file, which holds nothing but row numbers,
-//! packed to as many bits as the largest needs.
+//! *Idea.* The naive way stores 12 bytes per entry, sorted, and searches. But prefixes are uniform,
+//! so the sorted order determines most of each prefix. Divide the space of prefixes into about as
+//! many *quotients* as there are entries. Store the number of entries of each quotient in unary: a
+//! one per entry, a zero per quotient. Only the bits below the quotient are left to store, 7 for 20
+//! million documents. This part takes 9 bits per entry and stays in memory. It is both the filter
+//! that rejects other keys and the index into the file. The file contains only row numbers, packed
+//! to as many bits as the largest needs.
 //!
-//! *Papers.* The coding is that of Elias 1974 and Fano 1971; used as a filter it is the quotient
+//! *Papers.* The coding is that of Elias 1974 and Fano 1971. Used as a filter, it is the quotient
 //! filter of Bender et al. 2012.
 //!
-//! *Layout.* 64 quotients are a *bucket*: its unary part, then its low bits. A *directory* holds
-//! for each bucket the number of entries before it, from which the place of everything follows.
-//! `docs/formats.md` has the grammar.
+//! *Layout.* A *bucket* is 64 quotients: first their unary part, then their low bits. A *directory*
+//! stores for each bucket the number of entries before it, which determines the position of
+//! everything else. `docs/formats.md` has the grammar.
 //!
-//! *Cost.* For 20 million documents of 20 keys: 1.1 bytes an entry in memory, 4.2 on the disk. A
-//! prefix nobody has: two or three cache lines, no read. One that somebody has: one read of some
-//! 200 bytes. *Error.* `n / 2^35` entries agree with a stranger by chance; the caller judges.
+//! *Cost.* For 20 million documents of 20 keys: 1.1 bytes per entry in memory, 4.2 on disk. Looking
+//! up a prefix takes two or three cache lines and no read if the run does not contain it, and one
+//! read of about 200 bytes if it does. *Error.* `n / 2^35` entries match another key by chance; the
+//! caller compares sketches.
 //!
 //! *Not for* keys that are not uniform: hash them first.
 
@@ -40,19 +42,19 @@ use super::keys::{PREFIX_BITS, prefix_of};
 
 pub(super) use stream::{Entries, RunWriter};
 
-/// The most rows of a run, so that prefix and row fit into 64 bits.
+/// Maximum number of rows of a sorted run, so that prefix and row fit into 64 bits.
 pub(super) const MAX_ROWS: u64 = 1 << ROW_BITS;
 const ROW_BITS: u32 = 64 - PREFIX_BITS;
 
-/// The most entries of a run, which its directory counts.
+/// Maximum number of entries of a sorted run, which its directory counts.
 pub(super) const MAX_ENTRIES: u64 = u32::MAX as u64;
 
-/// Quotients in a bucket.
+/// Number of quotients in a bucket.
 const BUCKET_BITS: u32 = 6;
 const BUCKET: usize = 1 << BUCKET_BITS;
 
-/// An entry in one number: the prefix of a key, then the row, counted from the first of its run.
-/// Sorting numbers sorts by key.
+/// An entry in one number: the prefix of a key, then the row, counted from the first row of its
+/// run. Sorting the numbers sorts by key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Entry(pub(super) u64);
 
@@ -62,7 +64,7 @@ impl Entry {
         Self(key >> ROW_BITS << ROW_BITS | u64::from(row))
     }
 
-    /// The first bits of the key, and nothing else.
+    /// Returns the first bits of the key, and nothing else.
     #[inline]
     pub(super) fn prefix(self) -> u64 {
         self.0 >> ROW_BITS
@@ -74,7 +76,7 @@ impl Entry {
     }
 }
 
-/// The numbers from which the places of everything in a run follow.
+/// The numbers that determine the positions of everything in a sorted run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     first_row: u32,
@@ -87,7 +89,7 @@ impl Shape {
     const BYTES: usize = 24;
 
     fn new(first_row: u32, n_rows: u32, n_entries: u32) -> Self {
-        // Between one and two entries a quotient.
+        // Between one and two entries per quotient.
         let quotient_bits = n_entries.max(1).ilog2().clamp(BUCKET_BITS, PREFIX_BITS - 1);
         Self {
             first_row,
@@ -101,7 +103,7 @@ impl Shape {
         PREFIX_BITS - self.quotient_bits
     }
 
-    /// The bits of the largest row number.
+    /// Returns the number of bits of the largest row number.
     fn row_bits(&self) -> u32 {
         (32 - self.n_rows.saturating_sub(1).leading_zeros()).max(1)
     }
@@ -110,7 +112,7 @@ impl Shape {
         1 << (self.quotient_bits - BUCKET_BITS)
     }
 
-    /// Where a bucket's bits start, given the entries before it.
+    /// Returns where a bucket's bits start, given the number of entries before it.
     fn bucket_start(&self, bucket: usize, n_before: u32) -> usize {
         n_before as usize * (1 + self.low_bits() as usize) + bucket * BUCKET
     }
@@ -124,7 +126,7 @@ impl Shape {
         (u64::from(self.n_entries) * u64::from(self.row_bits())).div_ceil(8)
     }
 
-    /// The part that stays in memory: directory, checks, blocks, checksum.
+    /// Returns the size of the part that stays in memory: directory, checksums, blocks, checksum.
     fn resident_bytes(&self) -> usize {
         4 * (self.n_buckets() + 1) + 2 * self.n_buckets() + 8 * self.n_block_words() + 8
     }
@@ -157,12 +159,12 @@ impl Shape {
         if is_whole && shape == Self::new(shape.first_row, shape.n_rows, shape.n_entries) {
             Ok(shape)
         } else {
-            Err(Error::damaged(path, "its header is not what was written"))
+            Err(Error::damaged(path, "its header is invalid"))
         }
     }
 }
 
-/// Where the row numbers of a file start.
+/// Offset at which the row numbers of a file start.
 const ROWS: u64 = (PREAMBLE_BYTES + Shape::BYTES) as u64;
 
 /// A sorted, immutable set of entries: filter in memory, rows in a file.
@@ -174,22 +176,22 @@ pub(super) struct Run {
     pub(super) number: u64,
 }
 
-/// Where to look for a key.
+/// The position where a key would be.
 pub(super) struct Probe {
     bucket: usize,
-    /// In the bucket.
+    /// The position in the bucket.
     quotient: usize,
     prefix: u64,
     /// Where the bucket's bits start.
     start: usize,
-    /// The entries of the bucket.
+    /// The number of entries in the bucket.
     n: usize,
 }
 
-/// What is in memory.
+/// The part in memory.
 #[derive(Debug)]
 struct Resident {
-    /// Entries before each bucket, and all in the end.
+    /// The number of entries before each bucket, followed by the total.
     directory: Vec<u32>,
     /// A checksum of the rows of each bucket.
     checks: Vec<u16>,
@@ -206,10 +208,7 @@ impl Run {
         let shape = Shape::decode(&header, path)?;
         let resident_start = ROWS + shape.row_section_bytes();
         if resident_start + shape.resident_bytes() as u64 != file.n_bytes {
-            return Err(Error::damaged(
-                path,
-                "its length is not what its header says",
-            ));
+            return Err(Error::damaged(path, "its length differs from its header"));
         }
         let resident = Resident::read(&file, resident_start, &shape)?;
         Ok(Self {
@@ -220,7 +219,7 @@ impl Run {
         })
     }
 
-    /// Holds the row numbers in memory, if there is room.
+    /// Loads the row numbers into memory, if there is space.
     pub(super) fn hold(&mut self, allowance: &Allowance) -> Result<(), Error> {
         let end = ROWS + self.shape.row_section_bytes();
         self.file.hold(end, allowance)
@@ -238,7 +237,7 @@ impl Run {
         self.shape.n_entries
     }
 
-    /// The checksum it was sealed with.
+    /// Returns the checksum with which the file was sealed.
     pub(super) fn check(&self) -> u64 {
         self.file.check
     }
@@ -247,12 +246,12 @@ impl Run {
         self.file.n_bytes + TRAILER_BYTES as u64
     }
 
-    /// The memory it takes.
+    /// Returns the memory use in bytes.
     pub(super) fn resident_bytes(&self) -> usize {
         self.shape.resident_bytes() + self.file.held().map_or(0, <[u8]>::len)
     }
 
-    /// Appends the rows, in the whole index, of the entries that a probe of this run aims at.
+    /// Appends the rows, in the whole index, of the entries that match a probe of this run.
     pub(super) fn find(&self, probe: &Probe, rows: &mut Vec<u32>) -> Result<(), Error> {
         let Some(range) = self.hit(probe) else {
             return Ok(());
@@ -271,7 +270,7 @@ impl Run {
         Ok(())
     }
 
-    /// Where a key would be.
+    /// Returns where a key would be.
     #[inline]
     pub(super) fn aim(&self, key: u64) -> Option<Probe> {
         let prefix = prefix_of(key);
@@ -289,7 +288,7 @@ impl Run {
         })
     }
 
-    /// Reads the words that [`Run::find`] will likely look at.
+    /// Prefetches the words that [`Run::find`] will probably read.
     #[inline]
     pub(super) fn touch(&self, probe: &Probe) -> u64 {
         let lows = probe.start + probe.n + BUCKET;
@@ -298,7 +297,7 @@ impl Run {
         word(probe.start).unwrap_or(0) ^ word(likely).unwrap_or(0)
     }
 
-    /// The places in its bucket of the entries with the prefix of a key.
+    /// Returns the positions in its bucket of the entries with the prefix of a key.
     #[inline]
     fn hit(&self, probe: &Probe) -> Option<Range<usize>> {
         let low_bits = self.shape.low_bits();
@@ -312,7 +311,7 @@ impl Run {
         let lows = probe.start + probe.n + BUCKET;
         let low_at = |i: usize| bits(blocks, lows + i * low_bits as usize, low_bits);
         let wanted = probe.prefix & ((1 << low_bits) - 1);
-        // Most groups have one or two entries, and most of these are not the one wanted.
+        // Most quotients have one or two entries, and most of these do not match.
         if n_group <= 4 && (first..first + n_group).all(|i| low_at(i) != wanted) {
             return None;
         }
@@ -321,7 +320,7 @@ impl Run {
         (from < to && to <= probe.n).then_some(from..to)
     }
 
-    /// The rows of a bucket, counted from the first of the run.
+    /// Returns the rows of a bucket, counted from the first of the run.
     fn read_bucket(&self, bucket: usize) -> Result<Vec<u32>, Error> {
         let [start, end] = self.bucket_bounds(bucket);
         let width = self.shape.row_bits() as usize;
@@ -353,12 +352,12 @@ impl Run {
         }
     }
 
-    /// The logarithm of the number of buckets to base 2.
+    /// Returns the logarithm of the number of buckets to base 2.
     pub(super) fn bucket_bits(&self) -> u32 {
         self.shape.quotient_bits - BUCKET_BITS
     }
 
-    /// All entries, in order.
+    /// Returns all entries, in order.
     pub(super) fn entries(&self) -> Entries<'_> {
         Entries::new(self)
     }
@@ -368,7 +367,7 @@ impl Run {
         self.file.verify()
     }
 
-    /// Visits the prefixes of all entries up to `end`, in order, and a few more; reads no file.
+    /// Visits the prefixes of all entries up to `end`, in order, and a few more. Reads no file.
     pub(super) fn for_each_prefix_up_to(&self, end: u64, mut visit: impl FnMut(u64)) {
         let n_buckets = (end >> (self.shape.low_bits() + BUCKET_BITS)) as usize + 1;
         for bucket in 0..n_buckets.min(self.shape.n_buckets()) {
@@ -376,8 +375,8 @@ impl Run {
         }
     }
 
-    /// Appends the entries of a bucket, of which `rows` are the rows, for a run that starts `shift`
-    /// rows earlier.
+    /// Appends the entries of a bucket with the given `rows`, for a run that starts `shift` rows
+    /// earlier.
     fn decode_bucket(&self, bucket: usize, rows: &[u32], shift: u32, entries: &mut Vec<Entry>) {
         let mut rows = rows.iter();
         self.for_each_prefix(bucket, |prefix| {
@@ -430,7 +429,7 @@ impl Resident {
         }
     }
 
-    /// Writes what [`Resident::read`] reads.
+    /// Writes the format that [`Resident::read`] reads.
     fn write(&self, sealer: &mut Sealer) -> Result<(), Error> {
         let mut hasher = Xxh3Default::new();
         let mut write = |bytes: &[u8]| {
@@ -451,7 +450,7 @@ impl Resident {
     }
 }
 
-/// Reads numbers one section after the other, without holding a section twice.
+/// Reads numbers section by section, without having a section in memory twice.
 struct Reader<'a> {
     file: &'a Sealed,
     place: u64,
@@ -479,7 +478,7 @@ impl Reader<'_> {
     }
 }
 
-/// The place, from `start` on, right after so many zeros.
+/// Returns the position, from `start` on, right after this many zeros.
 #[inline]
 fn group_start(words: &[u64], start: usize, n_zeros: usize) -> usize {
     let mut left = n_zeros as u32;
@@ -496,10 +495,11 @@ fn group_start(words: &[u64], start: usize, n_zeros: usize) -> usize {
     place
 }
 
-/// The place of the `n`-th one, counted from 0, or how many there are if there are no more.
+/// Returns the position of the `n`-th one, counted from 0, or the number of ones if there are no
+/// more.
 ///
-/// Sums of ones up to each byte stand side by side in one word, so that one subtraction compares
-/// all of them with `n` (Vigna 2008).
+/// One word contains the counts of ones up to each byte side by side, so that one subtraction
+/// compares all of them with `n` (Vigna 2008).
 #[inline]
 fn select(word: u64, n: u32) -> Result<u32, u32> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -518,7 +518,7 @@ fn select(word: u64, n: u32) -> Result<u32, u32> {
     Ok(shift + u32::from(SELECT_IN_BYTE[byte][rank as usize & 7]))
 }
 
-/// The place of each one in each byte.
+/// The positions of the ones in each byte.
 static SELECT_IN_BYTE: [[u8; 8]; 256] = {
     let mut table = [[0; 8]; 256];
     let mut byte = 0;
@@ -536,7 +536,7 @@ static SELECT_IN_BYTE: [[u8; 8]; 256] = {
     table
 };
 
-/// How many ones stand from `place` on without a zero between.
+/// Returns the number of consecutive ones from `place` on.
 #[inline]
 fn count_ones_from(words: &[u64], place: usize) -> usize {
     let mut n = 0;
@@ -549,7 +549,7 @@ fn count_ones_from(words: &[u64], place: usize) -> usize {
     }
 }
 
-/// The first place of an ordered range where `before` no longer holds.
+/// Returns the first position of an ordered range where `before` is false.
 fn partition(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut to) = (range.start, range.end);
     while from < to {
@@ -563,7 +563,8 @@ fn partition(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
     from
 }
 
-/// A checksum of row numbers: any single change in them changes the 64 bits it is taken from.
+/// Returns a checksum of row numbers. Any single change in them changes the 64 bits from which it
+/// is taken.
 fn check_of(rows: impl Iterator<Item = u32>) -> u16 {
     let hash = rows.fold(0, |hash: u64, row| {
         (hash ^ u64::from(row))
@@ -573,7 +574,7 @@ fn check_of(rows: impl Iterator<Item = u32>) -> u16 {
     mix(hash) as u16
 }
 
-/// Odd, so that multiplying by it loses nothing.
+/// Odd, so that multiplication is reversible.
 const CHECK_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn flat<const N: usize>(numbers: impl Iterator<Item = [u8; N]>) -> Vec<u8> {

@@ -1,30 +1,30 @@
-//! Names that may be taken: is this name certainly a new one?
+//! A Bloom filter of names, which shows that a name is certainly new.
 //!
-//! Every insertion asks whether its name is held, and the answer is nearly always no. The filters
-//! of the runs say so, but there are a dozen of them, each two or three cache lines away, and their
-//! entries are of all keys. So a writer that inserts much keeps one Bloom filter of all names, with
-//! all bits of a name in one cache line (Putze, Sanders & Singler 2007); only what passes it is
-//! looked up. It is made from the runs in memory, where names come first, and made anew, twice as
-//! large, when it is full.
+//! Every insertion checks whether its name is already in the index, and nearly always it is not.
+//! The filters of the sorted runs can tell, but there are a dozen of them, each costs two or three
+//! cache lines, and they contain entries of all keys. So a writer that inserts many documents keeps
+//! one Bloom filter of all names, with all bits of a name in one cache line (Putze, Sanders &
+//! Singler 2007). Only names that pass are looked up. The filter is built from the runs in memory,
+//! where names come first. When it is full, it is rebuilt at twice the size.
 //!
-//! *Cost.* 10 bits a name, twice that at most; a cache line a question. *Error.* Some 2 % of new
-//! names pass, and cost a look into the runs.
+//! *Cost.* 10 to 20 bits per name, and one cache line per lookup. *Error.* About 2% of new names
+//! pass, and cost a lookup in the sorted runs.
 
 use arose::mix::mix;
 
 use super::keys::prefix_of;
 use super::state::State;
 
-/// Bits a name, when it is full.
+/// Bits per name when the filter is full.
 const NAME_BITS: usize = 10;
 
-/// Bits of its block that a name sets.
+/// Number of bits that a name sets in its block.
 const N_SET: u32 = 5;
 
-/// The fewest names it is made for.
+/// Minimum capacity, in names.
 const MIN_NAMES: usize = 1 << 16;
 
-/// A set of names that may say yes to one it does not have.
+/// A set of names with false positives and without false negatives.
 #[derive(Debug)]
 pub(super) struct Screen {
     blocks: Vec<[u64; 8]>,
@@ -33,7 +33,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// All names of an index, and room for as many again.
+    /// Builds a filter of all names of an index, with space for as many again.
     pub(super) fn of(state: &State) -> Self {
         let n_names = state.recent.next_row() as usize;
         let mut screen = Self::with_capacity((2 * n_names).max(MIN_NAMES));
@@ -67,7 +67,7 @@ impl Screen {
         self.n_names += 1;
     }
 
-    /// Whether a name of this key may be there.
+    /// Returns whether a name with this key may be in the index.
     #[inline]
     pub(super) fn may_hold(&self, key: u64) -> bool {
         let (block, bits) = self.places(prefix_of(key));
@@ -82,7 +82,7 @@ impl Screen {
         places(bits).for_each(|bit| block[bit / 64] |= 1 << (bit % 64));
     }
 
-    /// The block of a prefix, and a number for its bits in there.
+    /// Returns the block of a prefix, and a number that selects bits in it.
     #[inline]
     fn places(&self, prefix: u64) -> (usize, u64) {
         let hash = mix(prefix);
@@ -91,7 +91,7 @@ impl Screen {
     }
 }
 
-/// Bits of a block, nine bits of the number each.
+/// Returns bits of a block, using nine bits of the number for each.
 #[inline]
 fn places(bits: u64) -> impl Iterator<Item = usize> {
     (0..N_SET).map(move |i| (bits >> (9 * i) & 511) as usize)
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// No name is denied, and of strangers about one in fifty passes a full screen.
+    /// No name in the set is rejected, and about one in fifty other names passes a full filter.
     #[test]
     fn names_pass_and_strangers_do_not() {
         let mut random = SplitMix::new(11);

@@ -1,4 +1,4 @@
-//! What an index holds of a document and what makes duplicates: chosen once, when it is made.
+//! Settings of an index, fixed when it is created: what it stores and which rule it uses.
 
 use std::num::{NonZeroU16, NonZeroUsize};
 
@@ -15,20 +15,21 @@ use crate::config::Config;
 use crate::record::N_SAMPLES;
 use crate::scheme::{Bands, Tables as _};
 
-/// Everything that must stay the same while an index lives; its manifest holds it.
+/// The settings that stay the same for the lifetime of an index. Its manifest stores them.
 ///
-/// The default is what a run of [`Config::default`] agrees with.
+/// The default agrees with a run of [`Config::default`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// What is kept of a document, and what makes duplicates.
+    /// What is stored per document, and which documents are duplicates.
     pub kind: Kind,
-    /// What may make duplicates of short documents. Default: equal content only.
+    /// How short documents are matched. Default: exact duplicates only.
     pub short: ShortPolicy,
-    /// Tokens in a shingle. Default 5, for every script.
+    /// Tokens per shingle. Default: 5, for every script.
     pub shingle: ShingleLength,
-    /// Selects the permutations of min-hash; only sketches of one seed compare. Default 1.
+    /// Seed of the MinHash permutations. Only sketches with the same seed can be compared. Default:
+    /// 1.
     pub seed: u64,
-    /// Where hosts are cut to give sites. Default: what one owner has registered.
+    /// How to derive the site from a host. Default: the registrable domain.
     pub site: SiteKind,
 }
 
@@ -38,55 +39,58 @@ impl Default for Settings {
     }
 }
 
-/// What is kept of a document, and what makes duplicates.
+/// What is stored per document, and which documents are duplicates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// The digest; equal content.
+    /// The digest. Exact duplicates only.
     Exact,
-    /// The samples and parities that a run of the policy `jaccard` finds its candidates with, and
-    /// the test that they pass there: what such a run would compare by text is a duplicate.
+    /// The MinHash values and parities by which a run of the policy `jaccard` finds its candidates,
+    /// with the same test as there. Documents that such a run would compare by text are duplicates.
     Jaccard {
         /// Minimum Jaccard similarity of duplicates.
         threshold: Threshold,
         /// The share of the pairs at the threshold that must be found.
         recall: Threshold,
     },
-    /// Marks and up to 256 word pairs, 1,232 bytes, weighed by what the site repeats on its other
-    /// pages, which the index counts: the rule of the policy `content`.
+    /// Marks and up to 256 word pairs, 1,232 bytes, with the rule of the policy `content`. Word
+    /// pairs are weighed by how often the site repeats them on its other pages, which the index
+    /// counts.
     Content {
         /// The levels at which documents are duplicates.
         remove: Remove,
     },
-    /// Six features and a simhash, 96 bytes, and a rule on them. [`Criterion::Jaccard`] is not one:
-    /// these sketches do not tell it.
+    /// Six super-shingles and a simhash, 96 bytes, and a rule on them. [`Criterion::Jaccard`]
+    /// cannot be used, since these sketches do not estimate it.
     Compact {
-        /// What makes duplicates.
+        /// The rule for duplicates.
         criterion: Criterion,
-        /// How documents with common features are found.
+        /// How documents with common super-shingles are found.
         keys: FeatureKeys,
     },
-    /// The reference: all samples, `8 t` bytes, and the least number that must agree. Found are
-    /// exactly the documents that counting over all sketches would find.
+    /// The reference: all MinHash values, `8 t` bytes, and the minimum number that must agree.
+    /// Finds exactly the documents that a count over all sketches would find.
     Full {
-        /// Samples in a sketch, t. Broder's is 200.
+        /// Number of MinHash values in a sketch, t. Broder uses 200.
         n_samples: NonZeroU16,
-        /// Of which so many must agree, m.
+        /// Minimum number of agreeing MinHash values, m.
         min_agreeing: NonZeroU16,
     },
 }
 
-/// How documents with `r` of `k = 6` features in common are found.
+/// How documents with `r` of `k = 6` super-shingles in common are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeatureKeys {
-    /// By any of `k - r + 1` features: 5 for `r = 2`. `r` common features cannot all be among the
-    /// others (the prefix rule). Small, but a feature that many documents share is a long list.
+    /// By any of `k - r + 1` super-shingles: 5 for `r = 2`. `r` common super-shingles cannot all be
+    /// among the others (the prefix rule). This is small, but a super-shingle that many documents
+    /// share makes a long list.
     Tables,
-    /// By any `r` features together: 15 keys for `r = 2`. Larger, and finds few strangers.
+    /// By any `r` super-shingles together: 15 keys for `r = 2`. Larger, but with few false
+    /// candidates.
     Mega,
 }
 
 impl Kind {
-    /// What an index keeps to decide by a criterion.
+    /// Returns what an index stores to decide by a criterion.
     #[must_use]
     pub fn of(criterion: Criterion, recall: Threshold) -> Self {
         match criterion {
@@ -101,17 +105,17 @@ impl Kind {
     }
 }
 
-/// Features of a compact sketch.
+/// Number of super-shingles of a compact sketch.
 pub(super) const N_FEATURES: usize = 6;
 
-/// The longest shingle.
+/// Maximum tokens per shingle.
 const MAX_W: usize = u16::MAX as usize;
 
-/// Pieces shorter than 16 bits find more strangers than any index could read.
+/// Pieces shorter than 16 bits match too many other documents.
 const MAX_PIECES: u32 = 24;
 
 impl Settings {
-    /// The settings of an index that finds what a run drops.
+    /// Returns the settings of an index that finds the documents that a run drops.
     #[must_use]
     pub fn agreeing_with(config: &Config) -> Self {
         Self {
@@ -123,12 +127,12 @@ impl Settings {
         }
     }
 
-    /// Whether an index of these settings finds what a run drops, but for what the promised recall
-    /// allows.
+    /// Returns whether an index with these settings finds the documents that a run drops, within
+    /// the expected recall.
     pub(crate) fn agrees_with(&self, config: &Config) -> bool {
         let wanted = Self::agreeing_with(config);
         let kind = match (self.kind, wanted.kind) {
-            // They differ in space and time only.
+            // They differ only in space and time.
             (
                 Kind::Compact { criterion, .. },
                 Kind::Compact {
@@ -141,7 +145,7 @@ impl Settings {
         Self { kind, ..*self } == wanted
     }
 
-    /// The policy and its numbers, for people.
+    /// Returns the policy and its parameters, as text for people.
     #[must_use]
     pub fn describe(&self) -> String {
         let policy = match self.kind {
@@ -163,7 +167,7 @@ impl Settings {
         }
     }
 
-    /// Refuses what no index could answer from.
+    /// Returns an error for settings with which an index cannot work.
     pub(super) fn check(&self) -> Result<(), Error> {
         for w in [self.shingle.w, self.shingle.unspaced_w] {
             if w.get() > MAX_W {
@@ -177,7 +181,7 @@ impl Settings {
                 None => Err(Error::parameter(
                     "recall",
                     recall.get(),
-                    "one that 128 samples reach at the threshold",
+                    "one that 128 MinHash values reach at the threshold",
                 )),
             },
             Kind::Compact { criterion, .. } => check_criterion(criterion),
@@ -193,7 +197,7 @@ impl Settings {
         }
     }
 
-    /// The policy of [`arose::rule::decide`] that the kind stands for.
+    /// Returns the policy of [`arose::rule::decide`] for this kind.
     #[must_use]
     pub fn policy(&self) -> Policy {
         let least =
@@ -216,7 +220,7 @@ impl Settings {
         }
     }
 
-    /// Words of 64 bits that are kept of each document.
+    /// Returns the number of 64-bit words stored per document.
     #[must_use]
     pub fn n_words(&self) -> usize {
         match self.kind {
@@ -231,12 +235,13 @@ impl Settings {
         }
     }
 
-    /// Whether the policy is `content`.
+    /// Returns whether the policy is `content`.
     pub(super) fn is_content(&self) -> bool {
         matches!(self.kind, Kind::Content { .. })
     }
 
-    /// The bands of samples that documents are found by; none if samples do not matter.
+    /// Returns the bands of MinHash values by which documents are found; none if MinHash values are
+    /// not used.
     pub(super) fn bands(&self) -> Option<Bands> {
         match self.kind {
             Kind::Jaccard { threshold, recall } => bands(threshold, recall),
@@ -244,7 +249,8 @@ impl Settings {
         }
     }
 
-    /// The least number of common features that matters; none if features do not.
+    /// Returns the smallest number of common super-shingles that can decide; none if they are not
+    /// used.
     pub(super) fn min_features(&self) -> Option<(usize, FeatureKeys)> {
         let Kind::Compact { criterion, keys } = self.kind else {
             return None;
@@ -263,8 +269,8 @@ impl Settings {
         Some((r as usize, keys))
     }
 
-    /// The pieces of a simhash that find all documents near enough; none if it alone decides
-    /// nothing.
+    /// Returns the pieces of a simhash that find all documents within the threshold; none if the
+    /// simhash alone decides nothing.
     pub(super) fn n_pieces(&self) -> Option<u32> {
         match self.kind {
             Kind::Compact {
@@ -300,7 +306,7 @@ impl Settings {
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Error> {
-        let unknown = |name, value: u64| Error::parameter(name, value, "a setting known here");
+        let unknown = |name, value: u64| Error::parameter(name, value, "a known setting");
         let length = |w: u32| NonZeroUsize::new(w as usize).ok_or_else(|| unknown("w", w.into()));
         let settings = Self {
             shingle: ShingleLength {
@@ -330,8 +336,8 @@ impl Settings {
 }
 
 impl Kind {
-    /// The kind's number, and its parameters filled up with zeros. The first is the way of the
-    /// feature keys, where there are such.
+    /// Returns the number of the kind, and its parameters padded with zeros. If the kind uses
+    /// super-shingles, the first parameter says how their keys are formed.
     fn encode(self) -> (u8, [u32; 4]) {
         let (criterion, keys) = match self {
             Self::Exact => return (0, [0; 4]),
@@ -439,10 +445,10 @@ impl Kind {
     }
 }
 
-/// Bytes of samples, parities and the number of shingles; each band takes one more.
+/// Bytes of MinHash values, parities and the number of shingles. Each band takes one more.
 const SAMPLE_BYTES: usize = 2 * N_SAMPLES + 4 * arose::parity::N_WORDS + 4;
 
-/// The bands by which a run with these settings finds its candidates.
+/// Returns the bands by which a run with these settings finds its candidates.
 fn bands(threshold: Threshold, recall: Threshold) -> Option<Bands> {
     let config = Config {
         recall,
@@ -458,7 +464,7 @@ fn level_name(remove: Remove) -> &'static str {
     }
 }
 
-/// One piece more than bits may differ: then one piece is untouched.
+/// One more piece than bits may differ, so that one piece always agrees.
 fn pieces_for(min_bits: u32) -> u32 {
     (Fingerprint384::BITS - min_bits.min(Fingerprint384::BITS) + 1).max(N_FEATURES as u32)
 }
@@ -474,7 +480,7 @@ fn check_criterion(criterion: Criterion) -> Result<(), Error> {
         _ => Err(Error::parameter(
             "min_bits",
             bits,
-            "361..=384 where it decides alone",
+            "361..=384 if no other score decides",
         )),
     };
     debug_assert_eq!(pieces_for(361), MAX_PIECES);
@@ -482,7 +488,7 @@ fn check_criterion(criterion: Criterion) -> Result<(), Error> {
         Criterion::Exact => Err(Error::parameter(
             "criterion",
             "exact",
-            "a rule on features and simhashes, or the kind without sketches",
+            "a rule on super-shingles and simhashes, or the kind without sketches",
         )),
         Criterion::Contained(_) | Criterion::Url => Err(Error::parameter(
             "criterion",
@@ -492,12 +498,12 @@ fn check_criterion(criterion: Criterion) -> Result<(), Error> {
         Criterion::Jaccard(_) => Err(Error::parameter(
             "criterion",
             "jaccard",
-            "a rule on features and simhashes, or the kind of samples",
+            "a rule on super-shingles and simhashes, or the kind with MinHash values",
         )),
         Criterion::Content(_) => Err(Error::parameter(
             "criterion",
             "content",
-            "the kind that counts what sites repeat",
+            "the kind that counts text repeated on sites",
         )),
         Criterion::B { min_features } => features(min_features),
         Criterion::C { min_bits } => alone(min_bits),
@@ -589,7 +595,7 @@ mod tests {
         };
         assert!(settings(0.8).check().is_ok());
         assert!(settings(0.1).check().is_err());
-        // 128 samples, 512 parities, 18 bands.
+        // 128 MinHash values, 512 parities, 18 bands.
         assert_eq!(Settings::default().n_words(), 43);
     }
 

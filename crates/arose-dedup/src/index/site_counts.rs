@@ -1,10 +1,10 @@
-//! On how many pages of its site a word pair is, as pages come in.
+//! Counts of the pages of a site that contain a word pair, updated as pages are inserted.
 //!
-//! A table from keys to numbers: keys stand for a word pair of a site, for a page of a site, or for
-//! a site. One word pair in 4 is counted, about 120 of a page of 500 words; most are on one page
-//! only. The table has a bound. When it is full, the keys with the smallest numbers are forgotten,
-//! half of all, so that what sites repeat stays and what was met once goes: within about fifty
-//! thousand pages nothing is lost, and a forgotten word pair counts from the beginning. Numbers can
+//! A table maps keys to numbers. A key stands for a word pair of a site, a page of a site, or a
+//! site. One word pair in 4 is counted, about 120 per page of 500 words, and most are on one page
+//! only. The table has a maximum size. When it is full, it discards the half of its keys with the
+//! smallest numbers, so that repeated text stays and text met once goes. Within about fifty
+//! thousand pages nothing is discarded. A discarded word pair starts again at zero. So numbers can
 //! only be too small, which makes a frame weigh more.
 //!
 //! Tables of two sets of pages are merged by adding their numbers ([`SiteCounts::add`]).
@@ -21,17 +21,17 @@ pub(super) struct SiteCounts {
     keys: Vec<u64>,
     numbers: Vec<u32>,
     n_keys: usize,
-    /// The most slots, a power of two.
+    /// Maximum number of slots, a power of two.
     max_slots: usize,
-    /// Keys that were added since the table was read or written.
+    /// Number of keys added since the table was read or written.
     n_changes: u64,
 }
 
-/// The fewest slots.
+/// Minimum number of slots.
 const MIN_SLOTS: usize = 1 << 10;
 
 impl SiteCounts {
-    /// An empty table of at most so many keys, rounded to a bound it can have.
+    /// Creates an empty table with about this maximum number of keys, rounded to a possible size.
     pub(super) fn new(max_keys: u32) -> Self {
         let max_slots = (max_keys as usize * 4 / 3).next_power_of_two();
         Self {
@@ -43,7 +43,7 @@ impl SiteCounts {
         }
     }
 
-    /// The number of a key; zero if it is not known.
+    /// Returns the number of a key; zero if it is not in the table.
     pub(super) fn get(&self, key: u64) -> u32 {
         self.numbers[self.slot(key)]
     }
@@ -63,17 +63,17 @@ impl SiteCounts {
         self.n_changes += 1;
     }
 
-    /// Whether something was added since it was written or read.
+    /// Returns whether something was added since the table was written or read.
     pub(super) fn is_changed(&self) -> bool {
         self.n_changes > 0
     }
 
-    /// Notes that the table is in a file.
+    /// Records that the table is in a file.
     pub(super) fn set_written(&mut self) {
         self.n_changes = 0;
     }
 
-    /// The memory it takes.
+    /// Returns the memory use in bytes.
     pub(super) fn n_bytes(&self) -> usize {
         12 * self.keys.len()
     }
@@ -90,13 +90,13 @@ impl SiteCounts {
         write_sealed(Content::SiteCounts, path, &body)
     }
 
-    /// Reads what [`SiteCounts::write`] wrote.
+    /// Reads the format that [`SiteCounts::write`] writes.
     pub(super) fn read(path: &Path, check: u64, max_keys: u32) -> Result<Self, Error> {
         let (body, found) = read_sealed(Content::SiteCounts, path)?;
         if found != check || !body.len().is_multiple_of(12) {
             return Err(Error::damaged(
                 path,
-                "it is not the file the manifest names",
+                "it is not the file that the manifest lists",
             ));
         }
         let mut counts = Self::new(max_keys);
@@ -122,7 +122,7 @@ impl SiteCounts {
         slot
     }
 
-    /// Takes a larger table, or forgets the keys with the smallest numbers.
+    /// Enlarges the table, or discards the keys with the smallest numbers.
     fn make_room(&mut self) {
         let (n_slots, least) = match self.keys.len() < self.max_slots {
             true => (2 * self.keys.len(), 1),
@@ -138,7 +138,7 @@ impl SiteCounts {
         }
     }
 
-    /// A number that half of all do not exceed.
+    /// Returns a number that half of all numbers do not exceed.
     fn median(&self) -> u32 {
         let mut numbers: Vec<u32> = self.iter().map(|(_, n)| n).collect();
         let middle = numbers.len() / 2;
@@ -155,7 +155,7 @@ mod tests {
     use arose::mix::{SplitMix, mix};
     use std::collections::BTreeMap;
 
-    /// Numbers are those of a map; tables of two halves make the table of all.
+    /// Numbers equal those of a map, and the tables of two halves add up to the table of all.
     #[test]
     fn issue_24_counts_are_those_of_a_map_and_merge() {
         let mut random = SplitMix::new(24);
@@ -187,7 +187,7 @@ mod tests {
         assert!(SiteCounts::read(&path, !check, 1 << 16).is_err());
     }
 
-    /// However many keys come, the table keeps its bound, and what is repeated stays.
+    /// The table keeps its maximum size for any number of keys, and repeated keys stay.
     #[test]
     fn issue_24_counts_are_bounded() {
         let mut counts = SiteCounts::new(3000);
@@ -199,7 +199,7 @@ mod tests {
         for i in 0..20 {
             assert_eq!(counts.get(mix(u64::MAX - i)), 10_000);
         }
-        // All equally often: half of them would be all.
+        // All keys are equally frequent, so that half of them would be all.
         let mut even = SiteCounts::new(3000);
         (0..4000).for_each(|i| even.add(mix(i), 1));
         assert!(even.get(mix(3999)) == 1 && even.n_keys < 3000);

@@ -1,4 +1,4 @@
-//! What an index keeps of a document.
+//! Sketches: what an index stores of a document.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -20,21 +20,21 @@ use crate::scheme::{Bands, Tables as _};
 use crate::source::path_text;
 use crate::stage::{row, urls};
 
-/// A document as an index of certain [`Settings`] sees it.
+/// A sketch of a document for an index with certain [`Settings`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sketch {
     /// The content digest: equal for exact duplicates.
     pub digest: Digest,
-    /// Whose page it is; none if it came without a host.
+    /// The site of the page; none for a document without a host.
     pub site: Option<SiteTag>,
     /// Whether it has too few tokens for a meaningful sketch.
     pub is_short: bool,
-    /// Samples and parities ([`Kind::Jaccard`]), six features and a simhash ([`Kind::Compact`]),
-    /// all samples ([`Kind::Full`]), or nothing: for [`Kind::Exact`] and for documents with fewer
-    /// tokens than a shingle.
+    /// MinHash values and parities ([`Kind::Jaccard`]), six super-shingles and a simhash
+    /// ([`Kind::Compact`]), or all MinHash values ([`Kind::Full`]). Empty for [`Kind::Exact`] and
+    /// for documents with fewer tokens than a shingle.
     pub words: Vec<u64>,
-    /// The word pairs of a document that the index is still to weigh ([`Kind::Content`]), which
-    /// then has its words; none for all others.
+    /// The word pairs of a document that the index has yet to weigh ([`Kind::Content`]), which
+    /// computes the words from them; none for all other documents.
     pub pairs: Option<Pairs>,
 }
 
@@ -43,14 +43,14 @@ pub struct Sketch {
 pub struct Pairs {
     /// The shingles of two tokens, in text order.
     pub shingles: Vec<u64>,
-    /// The digest of its URL, so that a page which is seen again is not another page of its site.
-    /// Default: that of the name it is inserted under.
+    /// The digest of its URL, so that a page which is seen again is not counted as another page of
+    /// its site. Default: the digest of the name under which it is inserted.
     pub page: Option<u64>,
 }
 
-/// The name of a document in an index: its URL, else its file with its ID or position.
+/// Returns the name of a document in an index: its URL, or else its file with its ID or position.
 ///
-/// IDs alone would not do: those of two files may be the same.
+/// IDs alone are not unique: two files may have the same IDs.
 #[must_use]
 pub fn name(document: &Document) -> String {
     let source = || path_text(&document.source);
@@ -61,12 +61,12 @@ pub fn name(document: &Document) -> String {
     }
 }
 
-/// A site in 32 bits. Two sites look like one with probability 2^-32.
+/// A site in 32 bits. Two sites have the same tag with probability 2^-32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SiteTag(pub NonZeroU32);
 
 impl SiteTag {
-    /// The tag of the site that a host belongs to.
+    /// Returns the tag of the site to which a host belongs.
     #[must_use]
     pub fn of_host(host: &str, kind: SiteKind) -> Self {
         let hash = digest64(site(host, kind).as_bytes()) as u32;
@@ -75,7 +75,7 @@ impl SiteTag {
 }
 
 impl Sketch {
-    /// Of nothing, to be written over.
+    /// Creates an empty sketch, to be overwritten.
     pub(super) fn empty() -> Self {
         Self {
             digest: Digest(0),
@@ -86,7 +86,7 @@ impl Sketch {
         }
     }
 
-    /// The same of a page with this URL.
+    /// Returns the same sketch for a page with this URL.
     #[must_use]
     pub fn of_page(mut self, url: &str) -> Self {
         if let Some(pairs) = &mut self.pairs {
@@ -95,7 +95,7 @@ impl Sketch {
         self
     }
 
-    /// A sketch without words: only equal content makes it a duplicate, under any settings.
+    /// Creates a sketch without words. Only an exact duplicate matches it, under any settings.
     #[must_use]
     pub fn of_digest(digest: Digest) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Sketch {
     }
 }
 
-/// Makes sketches for an index.
+/// Computes sketches for an index.
 ///
 /// ```
 /// use arose_dedup::index::{Settings, Sketcher};
@@ -120,7 +120,7 @@ impl Sketch {
 pub struct Sketcher {
     settings: Settings,
     tokenizer: Tokenizer,
-    /// For scripts with blanks between words, and for those without.
+    /// For scripts with spaces between words, and for scripts without.
     shinglers: [Shingler; 2],
     samples: Samples,
 }
@@ -134,14 +134,14 @@ enum Samples {
     Pairs,
 }
 
-/// Samples of the policy `jaccard`.
+/// Number of MinHash values of the policy `jaccard`.
 const N_JACCARD_SAMPLES: NonZeroU16 = NonZeroU16::new(N_SAMPLES as u16).expect("there are samples");
 
-/// Samples that six features of fourteen take.
+/// Number of MinHash values for six super-shingles of fourteen each.
 const N_COMPACT_SAMPLES: NonZeroU16 = NonZeroU16::new(84).expect("84 is not zero");
 
 impl Sketcher {
-    /// Sketches as an index of these settings wants them.
+    /// Creates a sketcher for an index with these settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let seed = settings.seed;
@@ -156,7 +156,7 @@ impl Sketcher {
                     Some(bands) => {
                         Samples::Jaccard(NarrowMinHash::new(N_JACCARD_SAMPLES, seed), bands)
                     }
-                    // Settings that no index can be made with.
+                    // Settings with which no index can be created.
                     None => Samples::None,
                 },
                 Kind::Compact { .. } => {
@@ -169,13 +169,13 @@ impl Sketcher {
         }
     }
 
-    /// The sketch of a text from a host, if it came from one.
+    /// Returns the sketch of a text, with its host if it has one.
     #[must_use]
     pub fn sketch(&self, text: &str, host: Option<&str>) -> Sketch {
         self.sketch_of_tokens(&self.tokenizer.tokens(text), Digest::of_text(text), host)
     }
 
-    /// The sketch of a document whose tokens and content digest are known.
+    /// Returns the sketch of a document, given its tokens and its content digest.
     #[must_use]
     pub fn sketch_of_tokens(&self, tokens: &Tokens, digest: Digest, host: Option<&str>) -> Sketch {
         Sketch {
@@ -187,8 +187,8 @@ impl Sketcher {
         }
     }
 
-    /// The sketch of a document of a corpus, whose images count as tokens, from the host of its
-    /// address.
+    /// Returns the sketch of a document of a corpus. Its images count as tokens, and its host is
+    /// taken from its URL.
     #[must_use]
     pub fn sketch_of_document(&self, document: &Document) -> Sketch {
         let tokens = row::tokens(&self.tokenizer, document);
@@ -210,7 +210,8 @@ impl Sketcher {
     }
 
     fn words(&self, tokens: &Tokens) -> Vec<u64> {
-        // As in a run: what has no whole shingle is like nothing, whatever short documents may be.
+        // As in a run, a document without a complete shingle has no near duplicates, however short
+        // documents are matched.
         let is_part = tokens.len() < self.settings.shingle.of(tokens).get();
         let may_be_alike = self.settings.short == ShortPolicy::LikeAny;
         if tokens.is_empty() || is_part && may_be_alike {
@@ -244,7 +245,8 @@ impl Sketcher {
     }
 }
 
-/// Samples, parities, the number of shingles, and the rest of the samples of each band, in words.
+/// Encodes MinHash values, parities, the number of shingles, and the remaining bits of each band as
+/// words.
 fn words_of(kept: &SampleRecord, n_bands: usize) -> Vec<u64> {
     let mut bytes = Vec::new();
     bytes.extend(kept.low.iter().flat_map(|sample| sample.to_le_bytes()));
@@ -256,7 +258,7 @@ fn words_of(kept: &SampleRecord, n_bands: usize) -> Vec<u64> {
     words.map(|&word| u64::from_le_bytes(word)).collect()
 }
 
-/// The opposite of [`words_of`].
+/// Decodes the result of [`words_of`].
 pub(super) fn samples_of(words: &[u64]) -> SampleRecord {
     let mut kept = SampleRecord::zeroed();
     let mut bytes = words.iter().flat_map(|word| word.to_le_bytes());
@@ -277,7 +279,7 @@ mod tests {
     use super::*;
     use arose::compare::Profiler;
 
-    /// What the other commands print of a text is what an index keeps of it.
+    /// An index stores the values that the other commands print for a text.
     #[test]
     fn sketches_are_those_of_profiles() {
         let recall = arose::Threshold::new(0.9).unwrap();

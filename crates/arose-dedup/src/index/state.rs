@@ -1,4 +1,4 @@
-//! An index as it is at one moment, and the answers it gives.
+//! The state of an index at one moment, and queries on it.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -25,77 +25,80 @@ use super::site_counts::SiteCounts;
 use super::sketch::Sketch;
 use super::{Committed, Error};
 
-/// A document found, and why.
+/// A duplicate that was found, with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match {
-    /// The name it was inserted under.
+    /// The name under which it was inserted.
     pub name: String,
-    /// Its place in the index: smaller came earlier. Compaction closes gaps and so changes places.
+    /// Its row in the index. Earlier documents have smaller rows. Compaction closes gaps and so
+    /// changes rows.
     pub doc: DocId,
     /// The rule that makes it a duplicate of the query.
     pub rule: Rule,
     /// The scores.
     pub evidence: Evidence,
-    /// One number in `0..=1` to rank matches by: the score that the rule looks at, 1 for equal
-    /// content.
+    /// A number in `0..=1` by which to rank matches: the score that the rule uses, or 1 for an
+    /// exact duplicate.
     pub similarity: f64,
-    /// The scores of the policy `content`, and how many pages they rest on.
+    /// The scores of the policy `content`, and the number of pages on which they are based.
     pub content: Option<ContentScores>,
 }
 
-/// The scores of the policy `content`, as far as an index knows the sites of both documents.
+/// The scores of the policy `content`, as far as the sites of both documents are known to the
+/// index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ContentScores {
-    /// The share of the own text that both have in common, in the same order.
+    /// The share of own text that both documents have in common, in the same order.
     pub weighted: f64,
     /// The same with every weight 1.
     pub unweighted: f64,
-    /// Pages of the query's site that were counted so far. A template is not known before five of
-    /// its pages, and not surely before nine.
+    /// Number of pages of the query's site counted so far. A template is not recognized before five
+    /// of its pages, and not reliably before nine.
     pub n_site_pages: u64,
 }
 
-/// What an index holds, and what it takes.
+/// The number of documents in an index, and its disk and memory use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
     /// Documents that can be found.
     pub n_docs: u64,
     /// Removed documents that still take space.
     pub n_dead: u64,
-    /// Documents in memory, which only the log holds.
+    /// Documents in memory, which on disk are only in the log.
     pub n_recent: u64,
-    /// Sorted runs; a query looks into each.
+    /// Sorted runs. A query looks into each of them.
     pub n_runs: usize,
     /// Files of records.
     pub n_record_files: usize,
-    /// Entries in all runs.
+    /// Entries in all sorted runs.
     pub n_entries: u64,
-    /// Bytes of all files but the log.
+    /// Bytes of all files except the log.
     pub disk_bytes: u64,
-    /// Bytes of filters, held files and recent documents in memory.
+    /// Bytes of filters, cached files and recent documents in memory.
     pub memory_bytes: u64,
 }
 
-/// Keys that are looked up together; what more of them read would drive out what the first read.
+/// Number of keys that are looked up together. Reading for more keys would evict the data of the
+/// first from the cache.
 const MAX_OVERLAP: usize = 64;
 
-/// A document as the index keeps it.
+/// A document in the form that the index stores.
 pub(super) struct Prepared<'a> {
     pub(super) name: &'a str,
     pub(super) sketch: Cow<'a, Sketch>,
-    /// What its page adds to the counts of its site.
+    /// The keys to which its page adds one in the counts of its site.
     pub(super) counted: Vec<u64>,
 }
 
 impl Prepared<'_> {
-    /// Writes what happens when it is inserted.
+    /// Appends the changes of its insertion.
     pub(super) fn write(&self, frame: &mut Frame) {
         frame.insert(self.name, &self.sketch);
         frame.count(&self.counted);
     }
 }
 
-/// Everything a query looks at.
+/// All data that a query reads.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) plan: Arc<Plan>,
@@ -104,18 +107,19 @@ pub(super) struct State {
     pub(super) runs: Vec<Arc<Run>>,
     pub(super) recent: Recent,
     pub(super) dead: Dead,
-    /// What sites repeat; empty unless the policy is `content`.
+    /// Counts of text that sites repeat; empty unless the policy is `content`.
     pub(super) counts: SiteCounts,
     /// Memory for files that are read often.
     pub(super) allowance: Allowance,
 }
 
-/// Documents that a query of the policy `content` compares at most: those with most keys in common.
-/// Thousands of pages of one template may have a key in common and are none of them duplicates.
+/// Maximum number of documents that a query of the policy `content` compares: those with the most
+/// keys in common. Thousands of pages of one template may share a key without being duplicates.
 pub(super) const MAX_JUDGED: usize = 512;
 
 impl State {
-    /// Opens the files that a manifest names and replays its log, of which the length is returned.
+    /// Opens the files that a manifest lists and replays its log. Also returns the length of the
+    /// log.
     pub(super) fn open(
         folder: &Path,
         manifest: &Manifest,
@@ -181,7 +185,7 @@ impl State {
                 Ok(())
             }
             Change::Remove(row) if row >= self.recent.next_row() => {
-                Err(Error::damaged(path, "a row outside was removed"))
+                Err(Error::damaged(path, "a removed row does not exist"))
             }
             Change::Remove(row) => {
                 self.dead.insert(row);
@@ -195,7 +199,7 @@ impl State {
         keys.iter().for_each(|&key| self.counts.add(key, 1));
     }
 
-    /// A document that is to be weighed, as the index keeps it; none if it is so already.
+    /// Returns the weighed form of a document that is still to be weighed; none for all others.
     pub(super) fn weigh(&self, name: Option<&str>, sketch: &Sketch) -> Option<Weighed> {
         self.weigh_by(name, sketch, |key| self.counts.get(key))
     }
@@ -210,7 +214,8 @@ impl State {
         Some(weighing.weigh(sketch, pairs, name, n))
     }
 
-    /// Documents as the index keeps them if they are inserted one after the other.
+    /// Returns documents in the form in which the index stores them if they are inserted in this
+    /// order.
     pub(super) fn prepare<'a>(&self, documents: &[(&'a str, &'a Sketch)]) -> Vec<Prepared<'a>> {
         let mut added: HashMap<u64, u32> = HashMap::new();
         let prepared = documents.iter().map(|&(name, sketch)| {
@@ -231,14 +236,14 @@ impl State {
         prepared.collect()
     }
 
-    /// Adds a document; `keys` is scratch.
+    /// Adds a document; `keys` is scratch space.
     pub(super) fn insert(&mut self, name: &str, sketch: &Sketch, keys: &mut Vec<u64>) {
         self.plan.document_keys(name, sketch, keys);
         self.recent.push(name, sketch, keys);
     }
 
-    /// All documents that meet the rule with a sketch of this index's kind, in the order in which
-    /// they came.
+    /// Returns all documents that match the rule with a sketch of this index's kind, in the order
+    /// of insertion.
     pub(super) fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
         match self.weigh(None, sketch) {
             Some(weighed) => self.query_kept(&weighed.sketch, weighed.n_pages),
@@ -246,7 +251,8 @@ impl State {
         }
     }
 
-    /// As [`State::query`] for a document with a name, and its weighed form if it has one.
+    /// As [`State::query`], for a document with a name. Also returns its weighed form if it has
+    /// one.
     pub(super) fn query_as(
         &self,
         name: &str,
@@ -270,7 +276,7 @@ impl State {
         self.judge(sketch, n_pages, rows.into_iter())
     }
 
-    /// The answer of [`State::query`] by looking at every document: the oracle.
+    /// Returns the result of [`State::query`] by comparing every document. Used as an oracle.
     pub(super) fn scan(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
         let rows = 0..self.recent.next_row();
         let rows = rows.filter(|&row| !self.dead.contains(row));
@@ -280,7 +286,7 @@ impl State {
         }
     }
 
-    /// The rows that meet the rule with a sketch.
+    /// Returns the rows that match the rule with a sketch.
     fn judge(
         &self,
         sketch: &Sketch,
@@ -309,7 +315,7 @@ impl State {
         Ok(matches)
     }
 
-    /// The row of the document with this name.
+    /// Returns the row of the document with this name.
     pub(super) fn row_of(&self, name: &str) -> Result<Option<u32>, Error> {
         for row in self.candidates(&[self.plan.name_key(name)])? {
             if self.name(row)? == name {
@@ -319,8 +325,8 @@ impl State {
         Ok(None)
     }
 
-    /// A name of these documents that is in the index, or that two of them have. Names that do not
-    /// pass the screen are known to be new.
+    /// Returns a name of these documents that is already in the index, or that two of them have.
+    /// Names that do not pass the filter are known to be new.
     pub(super) fn find_taken_name(
         &self,
         documents: &[(&str, &Sketch)],
@@ -328,7 +334,7 @@ impl State {
     ) -> Result<Option<String>, Error> {
         let names = || documents.iter().map(|(name, _)| *name);
         let mut keys: Vec<u64> = names().map(|name| self.plan.name_key(name)).collect();
-        // In this order the filters are read from start to end, which is kinder to the caches.
+        // In this order the filters are read from start to end, which uses the caches better.
         keys.sort_unstable();
         let passed = |key: &u64| screen.is_none_or(|screen| screen.may_hold(*key));
         let likely: Vec<u64> = keys.iter().copied().filter(passed).collect();
@@ -341,13 +347,13 @@ impl State {
         if keys.windows(2).all(|two| two[0] != two[1]) {
             return Ok(None);
         }
-        // Equal names have equal keys, and others hardly ever.
+        // Equal names have equal keys, and different names almost never do.
         let mut seen = BTreeSet::new();
         let twice = names().find(|&name| !seen.insert(name));
         Ok(twice.map(str::to_owned))
     }
 
-    /// The sketch in a row.
+    /// Returns the sketch in a row.
     pub(super) fn sketch(&self, row: u32) -> Result<Sketch, Error> {
         Ok(RowReader::new(self).sketch(row)?.clone())
     }
@@ -362,7 +368,7 @@ impl State {
         }
     }
 
-    /// The names of the documents in some rows, in order.
+    /// Returns the names of the documents in a range of rows, in order.
     pub(super) fn names_in(&self, rows: Range<u32>) -> Result<Vec<String>, Error> {
         let rows = rows.start..rows.end.min(self.recent.next_row());
         let rows = rows.filter(|&row| !self.dead.contains(row));
@@ -392,15 +398,16 @@ impl State {
         }
     }
 
-    /// The living rows with one of these keys, ascending, and some that have none.
+    /// Returns the rows that have one of these keys and are not removed, ascending, and some
+    /// others.
     fn candidates(&self, keys: &[u64]) -> Result<Vec<u32>, Error> {
         let mut rows = self.met(keys)?;
         rows.dedup();
         Ok(rows)
     }
 
-    /// Of the living rows with one of these keys those with most, [`MAX_JUDGED`] of them, the older
-    /// first; ascending.
+    /// Returns the [`MAX_JUDGED`] rows that have the most of these keys and are not removed,
+    /// ascending. Older rows win ties.
     pub(super) fn likely(&self, keys: &[u64]) -> Result<Vec<u32>, Error> {
         let met = self.met(keys)?;
         let mut rows: Vec<(Reverse<usize>, u32)> = met
@@ -416,7 +423,7 @@ impl State {
         Ok(rows)
     }
 
-    /// The living rows with these keys, ascending, once for each key.
+    /// Returns the rows that have these keys and are not removed, ascending, once for each key.
     fn met(&self, keys: &[u64]) -> Result<Vec<u32>, Error> {
         let mut rows = Vec::new();
         for keys in keys.chunks(MAX_OVERLAP) {
@@ -429,8 +436,8 @@ impl State {
     }
 
     fn find_in_runs(&self, keys: &[u64], rows: &mut Vec<u32>) -> Result<(), Error> {
-        // All directories, then all filters, then the answers: so the cache misses of different
-        // keys overlap, and they are most of the time.
+        // All directories, then all filters, then the results: so the cache misses of different
+        // keys, which take most of the time, overlap.
         let mut probes = Vec::with_capacity(keys.len() * self.runs.len());
         for run in &self.runs {
             let aims = keys.iter().filter_map(|&key| run.aim(key));
@@ -446,7 +453,7 @@ impl State {
         Ok(())
     }
 
-    /// The file that holds a row which is not recent.
+    /// Returns the file with a row that is not recent.
     fn records_of(&self, row: u32) -> &Records {
         let after = self
             .records
@@ -455,7 +462,7 @@ impl State {
     }
 }
 
-/// Reads one row after the other into the same memory.
+/// Reads rows one after the other into the same memory.
 struct RowReader<'a> {
     state: &'a State,
     sketch: Sketch,
@@ -485,12 +492,12 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// Whether a sketch has as many words as the index keeps, or none.
+/// Returns whether a sketch has as many words as the index stores, or none.
 fn fits(sketch: &Sketch, n_words: usize) -> bool {
     sketch.words.is_empty() || sketch.words.len() == n_words
 }
 
-/// Refuses a sketch of another kind.
+/// Returns an error for a sketch of another kind.
 pub(super) fn check_sketch(
     sketch: &Sketch,
     n_words: usize,
@@ -503,7 +510,7 @@ pub(super) fn check_sketch(
     if fits(sketch, n_words) {
         Ok(())
     } else {
-        let expected = "as many as the index keeps";
+        let expected = "as many as the index stores";
         Err(Error::parameter(
             "words of a sketch",
             sketch.words.len(),
@@ -512,7 +519,8 @@ pub(super) fn check_sketch(
     }
 }
 
-/// Records and runs must each cover the same rows without a gap; the number of these.
+/// Checks that records and sorted runs each cover the same rows without a gap. Returns the number
+/// of rows.
 fn check_cover(
     folder: &Path,
     plan: &Plan,
@@ -523,14 +531,16 @@ fn check_cover(
     let mut n_rows = 0;
     for records in records {
         if records.first_row() != n_rows || records.n_words() != plan.n_words {
-            return Err(damaged("a file of records does not follow the one before"));
+            return Err(damaged(
+                "a file of records does not follow the previous one",
+            ));
         }
         n_rows += records.n_rows();
     }
     let mut n_run_rows = 0;
     for run in runs {
         if run.first_row() != n_run_rows {
-            return Err(damaged("a run does not follow the one before"));
+            return Err(damaged("a run does not follow the previous one"));
         }
         n_run_rows += run.n_rows();
     }

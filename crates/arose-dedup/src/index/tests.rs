@@ -1,4 +1,4 @@
-//! Whole indexes: against brute force, across restarts, damaged.
+//! Tests of complete indexes: comparison with brute force, restarts, damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,7 +21,7 @@ use crate::config::Config;
 
 fn options(recent_docs: u32) -> Options {
     let recent_docs = NonZeroU32::new(recent_docs).unwrap();
-    // Some files are held in memory and some are not.
+    // Some files are cached in memory and some are not.
     let cache_bytes = 5_000;
     Options {
         recent_docs,
@@ -60,7 +60,8 @@ fn settings(kind: Kind) -> Settings {
     }
 }
 
-/// Features and simhashes, whose answers are those of judging every document.
+/// Super-shingles and simhashes, for which queries give the same results as comparing every
+/// document.
 fn site_settings() -> Settings {
     let config = Config::default();
     Settings {
@@ -69,7 +70,8 @@ fn site_settings() -> Settings {
     }
 }
 
-/// A sketch of few families: relatives share digest, features and most bits more or less often.
+/// A sketch from one of a few families. Members of a family often share digest, super-shingles and
+/// most bits.
 fn sketch(settings: &Settings, seed: u64) -> Sketch {
     let mut random = SplitMix::new(seed);
     let family = random.below(3);
@@ -101,7 +103,7 @@ fn sketch(settings: &Settings, seed: u64) -> Sketch {
     }
 }
 
-/// What the specification says of two sketches, from the definitions of the algorithms alone.
+/// The result of the specification for two sketches, from the definitions of the algorithms alone.
 fn rule_by_definition(settings: &Settings, a: &Sketch, b: &Sketch) -> Option<Rule> {
     let both = !a.words.is_empty() && !b.words.is_empty();
     let bits = |sketch: &Sketch| Fingerprint::<6>(sketch.words[6..12].try_into().unwrap());
@@ -176,7 +178,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Does the same to index and model and compares what they say.
+/// Applies the same operations to index and model and compares the results.
 fn apply(index: Index, folder: &Path, model: &mut Model, step: Step) -> Index {
     let settings = *index.settings();
     let sketch = |seed| sketch(&settings, seed);
@@ -247,7 +249,7 @@ fn apply(index: Index, folder: &Path, model: &mut Model, step: Step) -> Index {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Every kind, with runs of one document, so that merging hardly rests.
+    /// Every kind, with sorted runs of one document, so that merging is almost constant.
     #[test]
     fn answers_are_those_of_brute_force(steps in prop::collection::vec(step(), 1..80)) {
         for kind in kinds() {
@@ -269,7 +271,7 @@ proptest! {
     }
 }
 
-/// 2,000 sketches of 200 samples at all distances, against counting over all of them.
+/// 2,000 sketches of 200 MinHash values at all distances, compared with counting over all of them.
 #[test]
 fn full_sketches_find_what_counting_finds() {
     let mut random = SplitMix::new(160);
@@ -329,7 +331,7 @@ fn check_full(known: &[Vec<u64>], oracle: &SlotIndex, m: u16, random: &mut Split
     }
 }
 
-/// A small index with every kind of file: several runs, records, removed rows, a log.
+/// A small index with every kind of file: several sorted runs, records, removed rows, a log.
 fn small_index(folder: &Path) -> Settings {
     let settings = site_settings();
     drop(Index::create(folder, settings).unwrap());
@@ -376,7 +378,8 @@ fn a_flipped_bit_is_found_and_named() {
     verify(folder.path()).unwrap();
 }
 
-/// All files but the log are as long as they say. The note of what is committed need not be there.
+/// All files except the log have the length that they state. The file of committed lengths may be
+/// missing.
 #[test]
 fn a_file_cut_short_is_found_and_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -400,7 +403,7 @@ fn a_file_cut_short_is_found_and_named() {
     }
 }
 
-/// The log of a process that died may end anywhere; what is whole counts, and writing goes on.
+/// The log of a process that died may end anywhere. Complete frames count, and writing continues.
 #[test]
 fn a_log_cut_short_loses_only_its_last_frame() {
     let folder = tempfile::tempdir().unwrap();
@@ -430,8 +433,8 @@ fn a_log_cut_short_loses_only_its_last_frame() {
     }
 }
 
-/// Who remembers how far the log was on the disk gets what a power cut left of the rest; damage
-/// before that is an error all the same.
+/// A caller that stores the committed length of the log gets what a power failure left of the rest.
+/// Damage before that length is still an error.
 #[test]
 fn a_torn_log_counts_up_to_the_first_torn_frame() {
     let folder = tempfile::tempdir().unwrap();
@@ -471,8 +474,8 @@ fn a_torn_log_counts_up_to_the_first_torn_frame() {
     assert!(matches!(opened, Err(Error::Damaged { .. })));
 }
 
-/// The same without anyone who remembers: what the process committed is certain, what came after
-/// is there up to the first frame that a power cut tore.
+/// The same without such a caller: frames that the process committed are certain, and later frames
+/// count up to the first one that is partial.
 #[test]
 fn issue_20_a_torn_uncommitted_frame_is_no_damage() {
     let folder = tempfile::tempdir().unwrap();
@@ -489,7 +492,7 @@ fn issue_20_a_torn_uncommitted_frame_is_no_damage() {
     drop(index);
     let path = folder.path().join("log-000001");
     let whole = fs::read(&path).unwrap();
-    // Closed in good order, all of it is certain.
+    // After a normal close, all of it is certain.
     let tear = |at: usize| {
         let mut torn = whole.clone();
         torn[at] ^= 1;
@@ -504,7 +507,7 @@ fn issue_20_a_torn_uncommitted_frame_is_no_damage() {
         Reader::open(folder.path()),
         Err(Error::Damaged { .. })
     ));
-    // As after a power cut: the note of the last commit is there, a later frame is not.
+    // As after a power failure: the note of the last commit is on disk, a later frame is not.
     fs::write(folder.path().join("committed"), &note).unwrap();
     tear(n_certain + 20);
     assert_eq!(Reader::open(folder.path()).unwrap().stats().n_docs, 4);
@@ -521,7 +524,7 @@ fn issue_20_a_torn_uncommitted_frame_is_no_damage() {
     ));
 }
 
-/// A directory that cannot be synced: whatever the manifest names is still there.
+/// If a directory cannot be synced, all files that the manifest lists still exist.
 #[test]
 fn issue_20_a_failed_sync_removes_nothing_that_counts() {
     let folder = tempfile::tempdir().unwrap();
@@ -531,7 +534,7 @@ fn issue_20_a_failed_sync_removes_nothing_that_counts() {
     let shared = &index.shared;
     let mut writer = shared.write_log().unwrap();
     shared.flush(&mut writer).unwrap();
-    // The manifest is in place, and then the disk refuses.
+    // The manifest is in place, and then syncing fails.
     let manifest = Manifest::read(folder.path()).unwrap();
     let nowhere = folder.path().join("nowhere");
     assert!(sync_or_refuse(&nowhere, &mut writer).is_err());
@@ -592,7 +595,7 @@ fn newer_and_foreign_files_are_refused_by_name() {
     assert!(matches!(error, Error::NotEmpty { .. }), "{error}");
 }
 
-/// A run of another index, intact in itself, is not taken for the one that is missing.
+/// A run of another index, intact in itself, does not replace a missing one.
 #[test]
 fn files_of_another_index_are_refused() {
     let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -627,7 +630,7 @@ fn one_writer_many_readers() {
     let reader = Reader::open(folder.path()).unwrap();
     let query = sketch(&settings, 3);
     assert_eq!(reader.query(&query).unwrap(), index.query(&query).unwrap());
-    // What happens later, even to the files, does not change what a reader sees.
+    // Later changes, even of the files, do not change what a reader sees.
     let before = reader.query(&query).unwrap();
     index.compact().unwrap();
     assert!(index.remove("doc 3").unwrap());
@@ -636,7 +639,8 @@ fn one_writer_many_readers() {
     assert_eq!(after.len(), before.len() - 1);
 }
 
-/// Readers ask while a writer replaces one document again and again: it is always there, once.
+/// Readers query while a writer replaces one document repeatedly: it is always found, and only
+/// once.
 #[test]
 fn replacing_is_one_instant_to_readers() {
     let folder = tempfile::tempdir().unwrap();
@@ -665,7 +669,7 @@ fn replacing_is_one_instant_to_readers() {
     index.verify().unwrap();
 }
 
-/// Of equal documents that arrive at the same time exactly one is new.
+/// Of exact duplicates that arrive at the same time, exactly one is new.
 #[test]
 fn one_of_many_equals_is_new() {
     let folder = tempfile::tempdir().unwrap();
@@ -721,7 +725,7 @@ fn refusals_change_nothing() {
     index.commit().unwrap();
 }
 
-/// Short documents are found by equal content alone, unless the settings say otherwise.
+/// Short documents are found only as exact duplicates, unless the settings say otherwise.
 #[test]
 fn short_documents() {
     for (short, n_found) in [(ShortPolicy::ExactOnly, 1), (ShortPolicy::LikeAny, 2)] {
@@ -748,7 +752,7 @@ fn short_documents() {
     }
 }
 
-/// A copy of the files of a format.
+/// Copies the files of a format.
 fn fixture(name: &str) -> tempfile::TempDir {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let folder = tempfile::tempdir().unwrap();
@@ -759,7 +763,7 @@ fn fixture(name: &str) -> tempfile::TempDir {
     folder
 }
 
-/// Its digests are those of tokens and mean nothing now.
+/// Its digests are those of tokens and are no longer valid.
 #[test]
 fn format_1_is_refused() {
     let error = Index::open(fixture("index-1").path()).unwrap_err();
@@ -798,7 +802,7 @@ fn fixture_text(number: u64) -> String {
     words.join(" ")
 }
 
-/// How the fixture was made; its files are not written again.
+/// How the fixture was created. Its files are not regenerated.
 #[test]
 fn format_2_is_written_as_ever() {
     let fixture = fixture("index-2");

@@ -1,9 +1,9 @@
-//! Verification: does every file hold what was written, and do they fit together?
+//! Verification: checks that every file is intact and that the files agree.
 //!
-//! Checksums find changed bytes. That the entries of a run are those of its records, no more and no
-//! less, is found without looking any up: the sum of a hash over all entries does not depend on
-//! their order, so it is taken once over the run and once over the keys of the records, and two
-//! different multisets have the same sum with probability 2^-64.
+//! Checksums find changed bytes. Whether a sorted run has exactly the entries of its records is
+//! checked without looking any up. The sum of a hash over all entries does not depend on their
+//! order, so it is computed once over the run and once over the keys of the records. Two different
+//! multisets have the same sum with probability 2^-64.
 
 use std::path::Path;
 
@@ -23,14 +23,14 @@ use super::site_counts::SiteCounts;
 use super::sketch::Sketch;
 use super::{Error, MAX_COUNTED};
 
-/// What was looked at and found sound.
+/// Counts of what was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Verified {
     /// Files.
     pub n_files: u64,
-    /// Records, those in the log included.
+    /// Records, including those in the log.
     pub n_records: u64,
-    /// Entries of runs.
+    /// Entries of sorted runs.
     pub n_entries: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct Verified {
 ///
 /// # Errors
 ///
-/// The first thing found wrong, with the name of the file.
+/// The first problem found, with the name of the file.
 pub fn verify(folder: &Path) -> Result<Verified, Error> {
     retry(|| verify_once(folder))
 }
@@ -79,12 +79,12 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
             Ok(())
         },
     )?;
-    // That rows follow each other without a gap is checked by opening.
+    // Opening checks that rows follow each other without a gap.
     super::state::State::open(folder, &manifest, Allowance::default(), None, MAX_COUNTED)?;
     Ok(verified)
 }
 
-/// Checks a run against the files of records that follow.
+/// Checks a sorted run against the files of records that follow.
 fn verify_run<'a>(
     folder: &Path,
     plan: &Plan,
@@ -140,8 +140,8 @@ fn sum_of_run(run: &Run, path: &Path) -> Result<u64, Error> {
     Ok(sum)
 }
 
-/// The sum over the entries that records should have in a run that starts so many rows before them,
-/// and their number.
+/// Returns the sum over the entries that records should have in a run that starts this many rows
+/// before them, and the number of entries.
 fn sum_of_records(records: &Records, plan: &Plan, shift: u32) -> Result<(u64, u64), Error> {
     let block = records.load()?;
     let mut sketch = Sketch::empty();

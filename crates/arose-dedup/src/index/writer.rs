@@ -1,28 +1,29 @@
-//! The writing side of an open index: its log, and what it knows of the names.
+//! The writer of an open index: its log, and its filter of names.
 
 use super::log::Log;
 use super::screen::Screen;
 use super::state::{Prepared, State};
 use crate::disk::Lock;
 
-/// What the one who writes to an index has to himself.
+/// The state that belongs to the one writer of an index.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) log: Log,
-    /// Rows known to be gone by the file that the manifest names.
+    /// Number of removed rows in the file that the manifest lists.
     pub(super) n_dead_written: u64,
     pub(super) keys: Vec<u64>,
-    /// Documents inserted since it was opened.
+    /// Number of documents inserted since the index was opened.
     pub(super) n_inserted: usize,
-    /// Made when there is much to insert.
+    /// Created when there are many documents to insert.
     pub(super) names: Option<Screen>,
-    /// Locked as long as it is open.
+    /// Locked as long as the index is open.
     pub(super) _lock: Lock,
 }
 
 impl Writer {
-    /// Makes a screen of names, or a larger one, if so many more documents make it worth it: it
-    /// takes as long as some hundred thousand insertions into an index of ten million.
+    /// Builds a filter of names, or a larger one, if this many more documents make it worthwhile.
+    /// Building it takes as long as about a hundred thousand insertions into an index of ten
+    /// million.
     pub(super) fn screen_names(&mut self, state: &State, n_more: usize) {
         let n_held = state.recent.next_row() as usize;
         self.n_inserted += n_more;
@@ -32,7 +33,7 @@ impl Writer {
         }
     }
 
-    /// Adds a document that the log has.
+    /// Adds a document that is already in the log.
     pub(super) fn insert(&mut self, state: &mut State, document: &Prepared<'_>) {
         state.insert(document.name, &document.sketch, &mut self.keys);
         state.count(&document.counted);

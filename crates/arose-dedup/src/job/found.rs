@@ -3,7 +3,7 @@
 use super::*;
 use crate::stage::verify::TextsIn;
 
-/// What the stages found.
+/// The results of the stages.
 pub(super) struct Found {
     pub(super) read: Note<read::Read>,
     pub(super) exact: Note<exact::Exact>,
@@ -117,7 +117,7 @@ impl Found {
     }
 }
 
-/// Verifies the candidates, and those that are listed only.
+/// Verifies the candidates, and the pairs that are only listed.
 fn verify_candidates(
     texts: &TextsIn<'_>,
     candidates: &Path,

@@ -21,12 +21,12 @@ use crate::{Error, Progress};
 /// Anchors by the highest bits of their hash.
 pub(crate) const ANCHORS: &str = "anchors";
 
-/// Tokens whose anchors make a part.
+/// Number of tokens whose anchors form a part.
 const PART_TOKENS: u64 = 1 << 21;
-/// A sorter is not faster with more.
+/// More memory does not make a sorter faster.
 const MAX_ALLOWANCE: u64 = 32 << 20;
 
-/// How windows are found again.
+/// How equal windows are found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Search {
     /// Tokens in a window.
@@ -34,15 +34,15 @@ pub(crate) struct Search {
     /// Tokens in a gram.
     pub(crate) gram: usize,
     pub(crate) ties: Ties,
-    /// Makes a hash of the hash of a gram; results do not depend on it.
+    /// Rehashes the hash of a gram. Results do not depend on it.
     pub(crate) rehash: fn(u64) -> u64,
     pub(crate) scope: Scope,
-    /// Bytes for one sorter.
+    /// Memory for one sorter, in bytes.
     pub(crate) allowance: u64,
 }
 
 impl Search {
-    /// Windows of the length that the settings say.
+    /// Creates a search with the window length of the settings.
     pub(crate) fn new(config: &Config, scope: Scope) -> Self {
         Self {
             n_tokens: config.min,
@@ -54,7 +54,8 @@ impl Search {
         }
     }
 
-    /// What is mixed into the hashes of a document, so that only equal places of its scope meet.
+    /// Returns a salt for the hashes of a document, so that only equal places in its scope have
+    /// equal hashes.
     pub(crate) fn salt(&self, doc: u32) -> u64 {
         match self.scope {
             Scope::Within => mix(u64::from(doc) + 1),
@@ -68,7 +69,7 @@ impl Search {
     }
 }
 
-/// An anchor, sorted by its hash and what its windows contain.
+/// An anchor, sorted by its hash and the content of its windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Member {
@@ -83,7 +84,7 @@ pub(crate) struct Member {
     extent: u64,
 }
 
-/// Tokens of a corpus, so that each has a number of 46 bits.
+/// Maximum number of tokens of a corpus, so that each has a number of 46 bits.
 const MAX_TOKENS: u64 = 1 << 46;
 
 impl Member {
@@ -100,7 +101,7 @@ impl Member {
     }
 }
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Anchors {
     pub(crate) n_windows: u64,
@@ -150,7 +151,7 @@ fn part(hash: u64, n_parts: u64) -> u64 {
     ((u128::from(hash) * u128::from(n_parts)) >> 64) as u64
 }
 
-/// The anchors of a document, and their hashes; the lowest bit of these is zero.
+/// Returns the anchors of a document, and their hashes, whose lowest bit is zero.
 pub(crate) fn of_document(
     doc: u32,
     tokens: &[u64],
@@ -174,7 +175,7 @@ pub(crate) fn of_document(
     })
 }
 
-/// The same as records that do not know where the tokens of the document are.
+/// The same, as records without the position of the document's tokens.
 fn members(doc: u32, tokens: &[u64], search: &Search) -> Vec<Member> {
     let members = of_document(doc, tokens, search).map(|(hash, anchor)| {
         let end = anchor.last_window + search.n_tokens;

@@ -10,10 +10,10 @@ use super::config::{Config, Digits, Remove, Text, unit_name};
 use crate::Error;
 use crate::config::OnLoss;
 
-/// What was chosen; see `arose passages --help`.
+/// The choices of a user; see `arose passages --help`.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
-    /// Compare these units; tokens if there are none.
+    /// Compare these units; default: tokens.
     pub unit: Option<Unit>,
     /// Minimum length of a passage in tokens.
     pub min: Option<usize>,
@@ -23,7 +23,7 @@ pub struct Choices {
     pub min_unit: Option<u32>,
     /// How digits in units are compared.
     pub digits: Option<Digits>,
-    /// What a token is.
+    /// How text is split into tokens.
     pub tokens: Option<Tokens>,
     /// Minimum number of occurrences.
     pub times: Option<NonZeroU64>,
@@ -31,7 +31,7 @@ pub struct Choices {
     pub scope: Option<Scope>,
     /// Places listed for each passage or item.
     pub list: Option<u64>,
-    /// What is removed.
+    /// What to remove.
     pub remove: Option<Which>,
     /// Keep the first occurrence of each passage whole.
     pub whole_first: bool,
@@ -45,7 +45,7 @@ pub struct Choices {
     pub common: Option<NonZeroU64>,
 }
 
-/// What a token is.
+/// How text is split into tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tokens {
     /// Words; case and symbols do not count.
@@ -54,16 +54,16 @@ pub enum Tokens {
     All,
 }
 
-/// What is removed.
+/// What to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// All occurrences except the first.
     Later,
     /// All occurrences.
     All,
-    /// What occurs in the reference.
+    /// Passages that occur in the reference.
     Spans,
-    /// Documents with anything that occurs in the reference.
+    /// Documents with a passage that occurs in the reference.
     Documents,
 }
 
@@ -87,7 +87,7 @@ impl Choices {
     ///
     /// # Errors
     ///
-    /// [`Error::Choice`] if one has none.
+    /// [`Error::Choice`] if a choice has no effect.
     pub fn check(&self, has_reference: bool) -> Result<(), Error> {
         self.check_unit()?;
         self.check_reference(has_reference)?;
@@ -226,7 +226,7 @@ impl Choices {
         }
     }
 
-    /// What is looked for in a reference.
+    /// Returns the settings of a search for a reference.
     #[must_use]
     pub fn against(&self, reference: Reference) -> Against {
         let default = NonZeroU64::new(against::DEFAULT_COMMON);

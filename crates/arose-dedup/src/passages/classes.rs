@@ -1,8 +1,8 @@
 //! Classes of anchors whose windows are identical.
 //!
 //! All members of a class have the same tokens from their first window to the end of their last, so
-//! one of them stands for all. A group of anchors of one hash that is one class without ties is
-//! settled: the places of each of its windows are those of the class.
+//! one of them can represent all. A group of anchors with one hash is settled if it is one class
+//! without ties. Then the places of each of its windows are those of the class.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(crate) struct Class {
     pub(crate) is_settled: u32,
 }
 
-/// Leaves the classes of a part in `folder`; how many anchors they have.
+/// Writes the classes of a part to `folder`. Returns the number of their anchors.
 pub(crate) fn run(anchors: &Path, part: u64, search: &Search, folder: &Path) -> Result<u64, Error> {
     let base = anchors.join(ANCHORS);
     let repeated = repeated(&base, part)?;
@@ -77,8 +77,9 @@ pub(crate) fn run(anchors: &Path, part: u64, search: &Search, folder: &Path) -> 
     members.finish()
 }
 
-/// Hashes that may have several anchors. An anchor that is alone with its hash and not tied has no
-/// repeated window. In unrelated text that is nearly all, and they need not be sorted.
+/// Hashes that may have several anchors. An anchor whose hash is unique and that is not tied has no
+/// repeated window. In unrelated text nearly all anchors are of this kind, and they need not be
+/// sorted.
 fn repeated(base: &Path, part: u64) -> Result<Twice, Error> {
     let mut scan = Scan::<Member>::open(&parts::path(base, part))?;
     let mut repeated = Twice::new(scan.left());

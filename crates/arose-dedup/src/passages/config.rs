@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::config::OnLoss;
 
-/// How to find repeated passages and what to do about them.
+/// How to find repeated passages, and whether to remove them.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// What is compared.
@@ -21,28 +21,28 @@ pub struct Config {
     pub scope: Scope,
     /// Places listed for each passage; the others are counted.
     pub list: u64,
-    /// What is removed from the kept output; without it, nothing is written there.
+    /// What to remove from the kept documents. Without it, no kept documents are written.
     pub remove: Option<Remove>,
-    /// Bytes of memory to stay under; results do not depend on it.
+    /// Memory limit in bytes; does not affect results.
     pub memory: u64,
     /// What to do if part of the input cannot be read.
     pub on_loss: OnLoss,
-    /// How documents are read; its `threads` are those of the whole run.
+    /// How documents are read. Its `threads` apply to the whole run.
     pub corpus: arose_corpus::Config,
 }
 
-/// What a text is taken as a sequence of.
+/// The elements of which a text is a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
     /// Words, without case and symbols, as `arose dedup` compares them.
     Words,
-    /// Words and symbols, case kept.
+    /// Words and symbols; case counts.
     Symbols,
     /// Lines, paragraphs or sentences.
     Units {
-        /// Which.
+        /// The kind of unit.
         unit: Unit,
-        /// Units of fewer words are never repeated.
+        /// Units with fewer words are never repeated.
         min_words: u32,
         /// How digits are compared.
         digits: Digits,
@@ -52,27 +52,27 @@ pub enum Text {
 /// How digits are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Digits {
-    /// As they are.
+    /// Unchanged.
     Keep,
     /// All as 0.
     Zero,
 }
 
-/// What is removed, and how.
+/// What to remove, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remove {
-    /// Which tokens go.
+    /// The tokens to remove.
     pub removal: Removal,
-    /// Only whole units inside a removed span go.
+    /// Remove only complete units inside a removed span.
     pub cut: Option<Unit>,
-    /// What is put where something went.
+    /// Text to insert at each cut.
     pub seam: String,
     /// Documents with fewer tokens left after cutting are dropped.
     pub min_left: u32,
 }
 
 impl Default for Config {
-    /// Passages of 50 words, anywhere; nothing is removed.
+    /// Passages of 50 words in any documents. Nothing is removed.
     fn default() -> Self {
         Self {
             text: Text::Words,
@@ -89,7 +89,7 @@ impl Default for Config {
 }
 
 impl Default for Remove {
-    /// Later occurrences go, documents of which nothing is left are dropped.
+    /// Removes later occurrences and drops documents of which nothing is left.
     fn default() -> Self {
         Self {
             removal: Removal::Later,
@@ -118,7 +118,7 @@ impl Config {
         Ok(())
     }
 
-    /// The settings that shape the result, by name.
+    /// Returns the settings that affect the result, by name.
     pub(crate) fn settings(&self) -> Value {
         let shared = self.shared().settings();
         let mut settings = json!({
@@ -163,7 +163,7 @@ impl Config {
         settings
     }
 
-    /// What is compared, by name.
+    /// Returns the name of the compared elements.
     pub(crate) fn unit_name(&self) -> &'static str {
         match self.text {
             Text::Units { unit, .. } => unit_name(unit),
@@ -171,7 +171,7 @@ impl Config {
         }
     }
 
-    /// The settings of reading, as the shared parts of the job take them.
+    /// Returns the settings for reading in the form that the shared parts of the job take.
     pub(crate) fn shared(&self) -> crate::Config {
         crate::Config {
             memory: self.memory,
@@ -181,12 +181,12 @@ impl Config {
         }
     }
 
-    /// Bytes for one of `share` equal parts of the memory.
+    /// Returns the bytes of one of `share` equal parts of the memory.
     pub(crate) fn part(&self, share: u64) -> u64 {
         self.memory / share
     }
 
-    /// The removal that is made, or that would be.
+    /// Returns the removal that is done, or that would be done.
     pub(crate) fn removal(&self) -> Remove {
         self.remove.clone().unwrap_or_default()
     }

@@ -17,11 +17,11 @@ use crate::stage::read::NULLS;
 
 /// Decisions by source and position.
 pub(crate) const DECISIONS: &str = "decisions";
-/// Ranges of bytes that are cut.
+/// Byte ranges to cut.
 pub(crate) const CUTS: &str = "cuts";
 
-/// What happens to a record of the input, sorted by place; of a file that was named twice, the
-/// first document counts.
+/// The decision on a record of the input, sorted by place. If a file was passed twice, the first
+/// document decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Decision {
@@ -39,17 +39,17 @@ pub(crate) const KEEP: u32 = 0;
 pub(crate) const CUT: u32 = 1;
 pub(crate) const DROP: u32 = 2;
 
-/// What goes from a document.
+/// What is cut from a document.
 #[derive(Default)]
 pub(crate) struct Cut {
-    /// Tokens.
+    /// Number of tokens cut.
     pub(crate) tokens: Vec<Range<u32>>,
     pub(crate) bytes: Vec<Range<u32>>,
     pub(crate) n_tokens: u32,
 }
 
 impl Cut {
-    /// What goes with some spans of tokens, which are disjoint and in order.
+    /// Returns the cuts for spans of tokens, which must be disjoint and in order.
     pub(crate) fn of(
         spans: &[Range<u32>],
         record: &TextRecord,
@@ -81,7 +81,7 @@ impl Cut {
         })
     }
 
-    /// The whole document.
+    /// Returns a cut of the whole document.
     pub(crate) fn whole(record: &TextRecord) -> Self {
         let all = |n: u32| {
             std::iter::once(0..n)
@@ -95,7 +95,7 @@ impl Cut {
         }
     }
 
-    /// What becomes of the document.
+    /// Returns the decision on the document.
     pub(crate) fn kind(&self, record: &TextRecord, remove: &Remove) -> u32 {
         match self.n_tokens {
             0 => KEEP,
@@ -105,13 +105,13 @@ impl Cut {
     }
 }
 
-/// Units with their tokens; one without tokens belongs to the unit before.
+/// Returns the units with their tokens. A unit without tokens belongs to the preceding one.
 fn token_units(text: &str, unit: Unit, cells: &Cells, kind: Text) -> Vec<(Range<u32>, Range<u32>)> {
     let starts = cells.starts();
     let mut found: Vec<(Range<u32>, Range<u32>)> = Vec::new();
     let mut has_first = false;
     for bytes in units(text, unit) {
-        // The cell of the first token begins with the text, wherever the token stands.
+        // The cell of the first token starts at the beginning of the text.
         has_first = has_first
             || kind == Text::Symbols
             || !Tokenizer::default().tokens(&text[bytes.clone()]).is_empty();
@@ -130,7 +130,7 @@ fn token_units(text: &str, unit: Unit, cells: &Cells, kind: Text) -> Vec<(Range<
     found
 }
 
-/// The units all of whose tokens are in one of the spans, neighbours joined.
+/// Returns the units all of whose tokens are in one of the spans, with neighbours joined.
 fn inside(
     units: Vec<(Range<u32>, Range<u32>)>,
     spans: &[Range<u32>],
@@ -190,7 +190,7 @@ impl DecisionWriter {
         })
     }
 
-    /// Records without text stay.
+    /// Records without text are kept.
     pub(crate) fn push_nulls(&mut self, read: &Path) -> Result<(), Error> {
         let mut nulls = Scan::<NullText>::open(&read.join(NULLS))?;
         while let Some(record) = nulls.next()? {

@@ -57,7 +57,7 @@ const REMOVED_HEADS: [Head; 9] = [
     ("period", Kind::Number, true),
 ];
 
-/// Windows of a passage that an occurrence has whole.
+/// Windows of a passage that an occurrence contains completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Whole {
@@ -66,24 +66,24 @@ struct Whole {
     to: u32,
 }
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Documents {
     pub(crate) covered: u64,
     pub(crate) removed: u64,
     pub(crate) removed_bytes: u64,
-    /// Documents of which something goes.
+    /// Number of documents from which something is cut.
     pub(crate) n_changed: u64,
-    /// Documents of which nothing is left.
+    /// Number of documents of which nothing is left.
     pub(crate) n_emptied: u64,
-    /// Documents with too little left.
+    /// Number of documents with too little left.
     pub(crate) n_dropped: u64,
-    /// Distinct repeated windows that no document has whole any more.
+    /// Number of distinct repeated windows that no document contains completely after the cut.
     pub(crate) n_lost: u64,
-    /// Documents whose partners are not all known.
+    /// Number of documents whose partners are not all known.
     pub(crate) n_capped: u64,
     pub(crate) n_rows: u64,
-    /// Documents with most repeated tokens, for people.
+    /// Documents with the most repeated tokens, for people.
     pub(crate) top: Vec<TopDocument>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct TopDocument {
     pub(crate) removed: u32,
 }
 
-/// Where the stages before left their results.
+/// Paths of the results of earlier stages.
 pub(crate) struct Stages<'a> {
     pub(crate) read: &'a Path,
     pub(crate) listing: &'a Path,
@@ -160,7 +160,7 @@ pub(crate) fn run(
     sheets.finish(n_distinct, folder)
 }
 
-/// Records of one document after the other.
+/// Reads the records of one document after the other.
 pub(crate) struct Groups<T> {
     scan: Scan<T>,
     next: Option<T>,
@@ -197,7 +197,7 @@ impl Own {
         Cut::of(&spans, &self.record, reader, config.text, remove)
     }
 
-    /// The tokens of all occurrences, in order.
+    /// Returns the tokens of all occurrences, in order.
     fn ranges(&self) -> impl Iterator<Item = (Range<u32>, Role)> {
         let marks = self.marks.iter();
         marks.map(|mark| (mark.start..mark.last_end(), mark.role()))
@@ -209,7 +209,7 @@ impl Own {
     }
 }
 
-/// All that the stage writes.
+/// The files that the stage writes.
 struct Sheets {
     documents: Sheet,
     removed: Sheet,
@@ -292,7 +292,7 @@ impl Sheets {
         ])
     }
 
-    /// Runs of windows that go, whose sources follow each other.
+    /// Runs of removed windows whose sources follow each other.
     fn push_removed(&mut self, own: &Own) -> Result<(), Error> {
         let is_listed =
             |mark: &&Mark| mark.role() == Role::Later || self.remove.removal == Removal::All;
@@ -338,7 +338,7 @@ impl Sheets {
         cut.kind(&own.record, &self.remove)
     }
 
-    /// Tells which windows of its passages are still whole in a document.
+    /// Records which windows of its passages a document still contains completely.
     fn push_whole(&mut self, own: &Own, cut: &Cut) -> Result<(), Error> {
         for mark in &own.marks {
             let first = cut.tokens.partition_point(|range| range.end <= mark.start);
@@ -354,7 +354,7 @@ impl Sheets {
         Ok(())
     }
 
-    /// The windows of an occurrence that are still whole, given what was cut.
+    /// Returns the windows of an occurrence that remain complete after the cuts.
     fn push_whole_windows(
         &mut self,
         passage: u64,

@@ -20,12 +20,12 @@ use crate::{Error, Progress};
 const SUMMARY: &str = "summary.json";
 const REPORT: &str = "report.html";
 
-/// What differs between jobs.
+/// The differences between the jobs.
 pub(crate) struct Plan {
-    /// Tables in the output directory.
+    /// Names of the tables in the output directory.
     pub(crate) tables: &'static [&'static str],
     pub(crate) stages: &'static [&'static str],
-    /// Writes the report of a run whose summary is there.
+    /// Writes the report of a run, which must have a summary.
     pub(crate) report: fn(&Path) -> Result<(), Error>,
 }
 
@@ -38,13 +38,13 @@ pub(crate) struct Frame<'a> {
     plan: Plan,
     settings: Value,
     inputs: Inputs,
-    /// The names of the inputs, with a file in place of standard input.
+    /// The names of the inputs, with a file instead of standard input.
     readable: Vec<PathBuf>,
 }
 
-/// What the stages of a job leave.
+/// The results of the stages of a job.
 pub(crate) struct Outcome {
-    /// What the summary says beside the common part.
+    /// The part of the summary that is specific to the job.
     pub(crate) summary: Value,
     /// The file or directory of the kept documents, if they were written.
     pub(crate) kept: Option<Written>,
@@ -52,7 +52,7 @@ pub(crate) struct Outcome {
 }
 
 impl<'a> Frame<'a> {
-    /// Takes the directory `out` for a run with these settings.
+    /// Prepares the directory `out` for a run with these settings.
     pub(crate) fn open(
         plan: Plan,
         inputs: Inputs,
@@ -82,8 +82,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Reads the input, lets `find` do the rest, and writes the summary; a run that is complete is
-    /// not repeated.
+    /// Reads the input, calls `find` for the rest, and writes the summary. A complete run is not
+    /// repeated.
     pub(crate) fn run(
         mut self,
         find: impl FnOnce(&Self, Note<Read>) -> Result<Outcome, Error>,
@@ -107,7 +107,7 @@ impl<'a> Frame<'a> {
         let read = self.read("read", &self.readable, self.config)?;
         let outcome = find(&self, read);
         if let Err(Error::InputLost { .. }) = outcome {
-            // The next attempt must read what was repaired.
+            // The next attempt must read the repaired file again.
             self.work.forget()?;
         }
         let outcome = outcome?;
@@ -137,7 +137,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Reads some files into the columns of a stage.
+    /// Reads files into the columns of a stage.
     pub(crate) fn read(
         &self,
         stage: &str,
@@ -151,14 +151,14 @@ impl<'a> Frame<'a> {
         let shared = self.config.shared();
         let refused = read.found.losses.refuse(&shared, &read.found.warnings);
         if refused.is_err() {
-            // The next attempt must read what was repaired.
+            // The next attempt must read the repaired file again.
             self.work.clean(&["input", stage])?;
             self.work.forget()?;
         }
         refused.map(|()| read)
     }
 
-    /// What the summaries of all jobs have in common, with what a job adds.
+    /// Returns the common part of all summaries, together with the part of a job.
     fn summary(&self, outcome: &Outcome) -> Value {
         let read = &outcome.read.found;
         let kept = outcome.kept.as_ref();
@@ -193,7 +193,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Adds the members of one object to another, and to the objects in it.
+/// Merges the members of one object into another, recursively.
 fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
@@ -205,7 +205,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// Runs a job on as many threads as the settings say.
+/// Runs a job on the number of threads in the settings.
 pub(crate) fn on_threads<R: Send>(
     config: &Config,
     out: &Path,
@@ -221,7 +221,7 @@ pub(crate) fn on_threads<R: Send>(
     pool.install(job)
 }
 
-/// An error if the texts of a file cannot be replaced.
+/// Returns an error if the texts of a file cannot be replaced.
 fn check_rewritable<'p>(
     paths: impl Iterator<Item = &'p PathBuf>,
     config: &Config,

@@ -1,10 +1,10 @@
 //! An index of passages: finds the stored documents that contain passages of a text.
 //!
-//! The naive method scans all documents for each query. Instead, the index keeps the anchors of
+//! The naive method scans all documents for each query. Instead, the index stores the anchors of
 //! each document (robust winnowing, see [`arose::passage`]) sorted by hash, and its tokens. A query
 //! selects the anchors of its own text, looks them up, and compares tokens from there in both
-//! directions: every shared run of at least the length of a window is found. A text shorter than a
-//! window is looked up by all its grams, which finds matches without a guarantee.
+//! directions. This finds every shared run of at least the length of a window. A text shorter than
+//! a window is looked up by all its grams, which finds matches without a guarantee.
 //!
 //! The index is a directory of immutable segments and a list of the valid ones, which is replaced
 //! atomically. Adding documents writes a segment; segments of similar size are merged, so there are
@@ -46,7 +46,7 @@ const ANCHORS: &str = "anchors";
 const NAME_ENDS: &str = "name_ends";
 const FORMAT: u32 = 1;
 
-/// Says which segments count.
+/// The list of valid segments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Manifest {
     format: u32,
@@ -64,7 +64,7 @@ struct Segment {
     n_tokens: u64,
 }
 
-/// What an index contains.
+/// The size of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
     /// Documents.
@@ -75,7 +75,7 @@ pub struct Stats {
     pub min: usize,
     /// Segments.
     pub n_segments: usize,
-    /// Bytes of all files that count.
+    /// Bytes of all valid files.
     pub disk_bytes: u64,
 }
 
@@ -95,7 +95,7 @@ impl Anchor {
     }
 }
 
-/// Whether a directory is an index of passages.
+/// Returns whether a directory is an index of passages.
 #[must_use]
 pub fn is_index(folder: &Path) -> bool {
     folder.join(MANIFEST).is_file()
@@ -109,11 +109,11 @@ pub struct PassageIndex {
 }
 
 impl PassageIndex {
-    /// Makes an empty index for windows of `min` tokens, in a directory that is empty or missing.
+    /// Creates an empty index for windows of `min` tokens, in a directory that is empty or missing.
     ///
     /// # Errors
     ///
-    /// If the length is out of range, the directory is in use, or it cannot be written.
+    /// If the length is out of range, the directory is not empty, or it cannot be written.
     pub fn create(folder: &Path, min: usize) -> Result<Self, Error> {
         check_length("--min", min)?;
         fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
@@ -138,17 +138,17 @@ impl PassageIndex {
         })
     }
 
-    /// Opens an index to add to it.
+    /// Opens an index for adding documents.
     ///
     /// # Errors
     ///
-    /// If there is none, or another process has it open.
+    /// If there is no index, or another process has it open.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let manifest = read_manifest(folder)?;
         let lock = lock(folder)?;
         let index = Self {
             folder: folder.to_owned(),
-            // It may have changed until the lock was taken.
+            // The list may have changed before the lock was taken.
             manifest: read_manifest(folder).unwrap_or(manifest),
             _lock: lock,
         };
@@ -156,11 +156,11 @@ impl PassageIndex {
         Ok(index)
     }
 
-    /// Adds the documents of `inputs`; how many they are. All are added or none.
+    /// Adds the documents of `inputs`, all or none. Returns their number.
     ///
     /// # Errors
     ///
-    /// See [`Error`]; bad documents are none.
+    /// See [`Error`]. Malformed documents are not an error.
     pub fn add(
         &mut self,
         inputs: &[PathBuf],
@@ -199,7 +199,7 @@ impl PassageIndex {
         Ok(Added { read })
     }
 
-    /// What the index contains.
+    /// Returns the size of the index.
     ///
     /// # Errors
     ///
@@ -231,7 +231,7 @@ impl PassageIndex {
         segment_path(&self.folder, number)
     }
 
-    /// Makes the list of segments count, once the new one is on the disk.
+    /// Replaces the list of segments, once the new segment is on disk.
     fn commit(&self, segment: &Path) -> Result<(), Error> {
         sync(segment)?;
         write_manifest(&self.folder, &self.manifest)
@@ -261,7 +261,7 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// Removes segments that do not count: of a process that was killed, or merged ones.
+    /// Removes invalid segments: those of a killed process, and merged ones.
     fn remove_leftovers(&self) -> Result<(), Error> {
         let known = self.manifest.segments.iter();
         let known: BTreeSet<PathBuf> = known.map(|s| self.segment_path(s.number)).collect();
@@ -275,7 +275,7 @@ impl PassageIndex {
     }
 }
 
-/// What was added.
+/// The result of adding documents.
 pub struct Added {
     read: Read,
 }
@@ -300,7 +300,7 @@ impl Added {
     }
 }
 
-/// Leaves where each name ends in the file of names.
+/// Writes the end of each name in the file of names.
 fn write_name_ends(path: &Path, n_docs: u64) -> Result<(), Error> {
     let mut names = NameScan::open(path)?;
     let mut ends = Writer::<u64>::create(&path.join(NAME_ENDS))?;
@@ -313,7 +313,7 @@ fn write_name_ends(path: &Path, n_docs: u64) -> Result<(), Error> {
     ends.finish().map(drop)
 }
 
-/// Leaves the anchors of a segment by hash.
+/// Writes the anchors of a segment, sorted by hash.
 fn write_anchors(path: &Path, config: &Config, progress: &Progress) -> Result<(), Error> {
     let (min, q) = (config.min, gram_length(config.min));
     let mut sorter = Sorter::<Anchor>::new(&path.join("sort"), config.part(4));
@@ -337,7 +337,7 @@ fn write_anchors(path: &Path, config: &Config, progress: &Progress) -> Result<()
     sorter.write(&path.join(ANCHORS)).map(drop)
 }
 
-/// Makes one segment of two.
+/// Merges two segments into one.
 fn merge(paths: &[PathBuf; 2], out: &Path, allowance: u64) -> Result<(), Error> {
     fs::create_dir_all(out).map_err(Error::io("create", out))?;
     let mut docs = Writer::<TextRecord>::create(&out.join(DOCS))?;

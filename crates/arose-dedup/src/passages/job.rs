@@ -1,4 +1,4 @@
-//! The job: finds repeated passages in files and writes the tables and the documents without them.
+//! The job that finds repeated passages and writes the tables and the documents without them.
 
 use std::path::{Path, PathBuf};
 
@@ -30,14 +30,14 @@ const PLAN: Plan = Plan {
     report: report::write,
 };
 
-/// Finds the repeated passages in `inputs` and writes the results into the directory `out`.
+/// Finds the repeated passages in `inputs` and writes the results to the directory `out`.
 ///
 /// Returns the summary that is also in `summary.json`. A complete run with the same settings and
 /// inputs is not repeated; an interrupted one resumes.
 ///
 /// # Errors
 ///
-/// See [`Error`]; bad documents are none.
+/// See [`Error`]. Malformed documents are not an error.
 pub fn run(
     inputs: &[PathBuf],
     config: &Config,
@@ -49,7 +49,7 @@ pub fn run(
     run_on(list, config, out, start, progress)
 }
 
-/// Like [`run`], on one file that goes by another name and is moved into `out`; see
+/// Like [`run`], but reads one file under another name and moves it to `out`; see
 /// [`crate::run_moved`].
 ///
 /// # Errors
@@ -79,7 +79,7 @@ fn run_on(
     })
 }
 
-/// What the stages found.
+/// The results of the stages.
 struct Found {
     read: Note<Read>,
     anchors: Note<Anchors>,
@@ -179,7 +179,7 @@ fn find(frame: &Frame<'_>, read: Note<Read>) -> Result<Outcome, Error> {
 }
 
 impl Found {
-    /// What the summary says of this job.
+    /// Returns the part of the summary that is specific to this job.
     fn summary(&self, config: &Config) -> Value {
         let read = &self.read.found;
         let listing = &self.listing.found;
@@ -221,7 +221,7 @@ impl Found {
         })
     }
 
-    /// Time and records of each stage; the records are the work that was counted.
+    /// Returns time and records of each stage. The records are the counted units of work.
     fn stages(&self) -> Value {
         let n_docs = self.read.found.n_docs;
         let n_records = self.occurrences.found.n_records;

@@ -19,7 +19,7 @@ use crate::source::Source;
 use crate::stage::kept::{beside, output_paths, single_name};
 use crate::{Error, Progress};
 
-/// What was written.
+/// The result of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Written {
     /// The file or directory of the kept documents.
@@ -28,7 +28,7 @@ pub(crate) struct Written {
     pub(crate) lost: Vec<IncompleteFile>,
 }
 
-/// Writes the kept documents into `out`.
+/// Writes the kept documents to `out`.
 pub(crate) fn run(
     texts: &Texts,
     read: &Read,
@@ -90,7 +90,7 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Writes the records of one source; how many are left.
+/// Writes the records of one source. Returns the number of records left.
 fn write(
     number: usize,
     source: &Source,
@@ -132,10 +132,10 @@ struct Decisions {
     reader: TextReader,
     seam: String,
     source: u64,
-    /// Decisions taken from the file and not yet counted as progress.
+    /// Decisions read from the file and not yet counted as progress.
     n_taken: u64,
     n_kept: u64,
-    /// Whether all records that were read are there.
+    /// Whether all records that were read before have been found.
     is_complete: bool,
     lost: Vec<IncompleteFile>,
 }
@@ -158,7 +158,7 @@ impl Decisions {
         })
     }
 
-    /// Decisions still to come.
+    /// Returns the number of remaining decisions.
     fn n_left(&self) -> u64 {
         self.scan.left() + u64::from(self.next.is_some())
     }
@@ -168,7 +168,7 @@ impl Decisions {
         Ok(())
     }
 
-    /// The decision on the record at a position; records that were skipped are omitted.
+    /// Returns the decision on the record at a position. Skipped records are omitted.
     fn at(&mut self, position: Position) -> io::Result<Change> {
         self.find(position).map_err(io::Error::other)
     }
@@ -183,7 +183,7 @@ impl Decisions {
             .next
             .filter(|next| next.source == self.source && place(next) <= position)
         {
-            // Of a file that was named twice, the first copy decides.
+            // If a file was passed twice, the first copy decides.
             match place(&decision) == position {
                 true => found = found.or(Some(decision)),
                 false => self.is_complete = false,

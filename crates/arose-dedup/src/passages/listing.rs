@@ -23,9 +23,9 @@ pub(crate) const MARKS: &str = "marks";
 /// Pairs of occurrences by document.
 pub(crate) const LINKS: &str = "links";
 
-/// Passages with more places are linked to their first one only.
+/// Passages with more places are linked only to their first place.
 pub(crate) const MAX_LINKED: u64 = 64;
-/// Characters shown of a passage.
+/// Maximum number of characters shown of a passage.
 pub(crate) const SHOWN_CHARS: usize = 200;
 
 const PASSAGE_HEADS: [Head; 8] = [
@@ -60,12 +60,12 @@ pub(crate) struct Mark {
     pub(crate) end: u32,
     /// [`FIRST`], [`LATER`] or neither, and [`CAPPED`].
     pub(crate) flags: u32,
-    /// The first place of the passage; of a first occurrence, the second place.
+    /// The first place of the passage, or the second place for a first occurrence.
     pub(crate) source_doc: u32,
     pub(crate) source_token: u32,
     /// From the start of the first one to the end of the last.
     pub(crate) bytes: [u32; 2],
-    /// How many there are, and after how many tokens the next one starts.
+    /// The number of occurrences, and the number of tokens from one start to the next.
     pub(crate) times: u32,
     pub(crate) step: u32,
     pub(crate) passage: u64,
@@ -96,8 +96,8 @@ impl Mark {
     }
 }
 
-/// An occurrence that stands in a partner too, `shift` tokens further, sorted so that runs follow
-/// each other.
+/// An occurrence that a partner also contains, `shift` tokens further on, sorted so that runs
+/// follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Link {
@@ -108,21 +108,21 @@ pub(crate) struct Link {
     pub(crate) end: u32,
 }
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Listing {
     pub(crate) n_passages: u64,
     pub(crate) n_occurrences: u64,
-    /// Repeated windows, and distinct ones among them.
+    /// Number of repeated windows, and of distinct windows among them.
     pub(crate) n_repeated: u64,
     pub(crate) n_distinct: u64,
     pub(crate) n_later: u64,
-    /// Places that are counted and not listed, and the passages they belong to.
+    /// Number of places that are counted but not listed, and of their passages.
     pub(crate) n_unlisted: u64,
     pub(crate) n_capped: u64,
     pub(crate) longest: u64,
     pub(crate) most_places: u64,
-    /// The passages with most places, for people.
+    /// The passages with the most places, for people.
     pub(crate) top: Vec<TopPassage>,
 }
 
@@ -137,7 +137,7 @@ pub(crate) struct TopPassage {
     pub(crate) text: String,
 }
 
-/// Passages shown to people.
+/// Maximum number of passages shown to people.
 pub(crate) const MAX_TOP: usize = 20;
 
 pub(crate) fn run(
@@ -188,7 +188,7 @@ struct Lister<'a> {
 }
 
 impl Lister<'_> {
-    /// Takes the occurrences of a passage.
+    /// Processes the occurrences of a passage.
     fn passage(&mut self, passage: &Passage, found: &mut Scan<Found>) -> Result<(), Error> {
         let mut next = || Ok::<_, Error>(found.next()?.expect("as many as the passage says"));
         if passage.is_wanted == 0 {
@@ -226,7 +226,7 @@ impl Lister<'_> {
         Ok(())
     }
 
-    /// If the first occurrence comes again at once, the others of its record are later ones.
+    /// If the first occurrence is repeated immediately, the others of its record are later ones.
     fn mark_first(&mut self, first: &Found, is_capped: bool) -> Result<(), Error> {
         if first.times == 1 {
             return Ok(());
@@ -250,7 +250,7 @@ impl Lister<'_> {
         self.mark(&others, [first.doc, first.start], is_capped)
     }
 
-    /// Lists the places of a record, as far as they are wanted.
+    /// Lists the places of a record, up to the limit.
     fn places(&mut self, rank: &mut u64, one: &Found) -> Result<(), Error> {
         for i in 0..one.times {
             if *rank >= self.config.list {

@@ -2,15 +2,15 @@
 //!
 //! [`run`] finds every string of at least [`Config::min`] tokens that occurs more than once, lists
 //! all its places, and removes the selected occurrences. The definitions are in [`arose::passage`].
-//! The job is a sequence of stages over immutable files, like [`crate::run`], and each stage is a
-//! scan or a sort of at most one record per window:
+//! The job is a sequence of stages over immutable files, like [`crate::run`]. Each stage is a scan
+//! or a sort of at most one record per window:
 //!
 //! ```text
 //! read ─► anchors ─► runs ─► occurrences ─► passages ─► documents ─► kept
 //! ```
 //!
 //! Windows are grouped by their content and never paired, so a line that occurs a million times
-//! needs only a million records. Records are sorted in parts that fit into a small memory.
+//! needs only a million records. Records are sorted in parts that fit into little memory.
 
 pub mod against;
 mod anchors;

@@ -37,10 +37,10 @@ pub(crate) struct Found {
     /// Tokens of the first one.
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// How many there are, and after how many tokens the next one starts.
+    /// The number of occurrences, and the number of tokens from one start to the next.
     pub(crate) times: u32,
     pub(crate) step: u32,
-    /// How often its windows occur, as far as 32 bits tell.
+    /// The number of occurrences of its windows, limited to 32 bits.
     pub(crate) count: u32,
     /// From the start of the first one to the end of the last.
     pub(crate) bytes: [u32; 2],
@@ -48,17 +48,17 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Where occurrence `i` starts.
+    /// Returns the start of occurrence `i`.
     pub(crate) fn start_of(&self, i: u32) -> u32 {
         self.start + i * self.step
     }
 
-    /// The end of the last one.
+    /// Returns the end of the last occurrence.
     pub(crate) fn last_end(&self) -> u32 {
         self.end + (self.times - 1) * self.step
     }
 
-    /// Takes in occurrences that follow at the same distance, if they do and leave no gap.
+    /// Merges occurrences that follow at the same distance without a gap. Returns whether it did.
     fn extend(&mut self, next: &Self) -> bool {
         let distance = next.start - self.start;
         let step = match (self.times, next.times) {
@@ -83,14 +83,14 @@ impl Found {
 #[repr(C)]
 pub(crate) struct Passage {
     pub(crate) n_places: u64,
-    /// Records that these places have.
+    /// Number of records for these places.
     pub(crate) n_records: u64,
     pub(crate) n_docs: u32,
     /// Whether it occurs often enough.
     pub(crate) is_wanted: u32,
 }
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Occurrences {
     pub(crate) n_records: u64,
@@ -141,14 +141,14 @@ pub(crate) fn run(
     group(&mut sorted, config, folder)
 }
 
-/// Occurrences on their way to their parts.
+/// Occurrences that are being distributed to parts.
 struct Output {
     parts: Parts<Found>,
     by_document: ByDocument,
     reader: TextReader,
     places: Places,
     firsts: Firsts,
-    /// The last ones of a document, which may come again.
+    /// The last occurrences of a document, which may be repeated.
     open: Vec<Found>,
 }
 
@@ -183,13 +183,13 @@ impl Output {
         Ok(())
     }
 
-    /// Writes all but the last so many.
+    /// Writes all occurrences except the last `n_left`.
     fn flush(&mut self, n_left: usize) -> Result<(), Error> {
         let n = self.open.len().saturating_sub(n_left);
         for mut found in self.open.drain(..n) {
             let span = found.start..found.last_end();
             let tokens = &self.reader.tokens(found.doc)?[span.start as usize..span.end as usize];
-            // Tokens that repeat themselves after each step make all occurrences equal.
+            // Tokens that repeat after each step make all occurrences equal.
             let n_overlap = tokens.len() - found.step as usize * usize::from(found.times > 1);
             if tokens[..n_overlap] != tokens[tokens.len() - n_overlap..] {
                 return Err(Error::Collision);
@@ -206,14 +206,14 @@ impl Output {
     }
 }
 
-/// The tokens of passages at their first places; those of frequent passages are read once.
+/// The tokens of passages at their first places. Those of frequent passages are read once.
 struct Firsts {
     reader: TextReader,
     known: HashMap<[u32; 3], Vec<u64>>,
     n_known: usize,
 }
 
-/// Tokens that are kept in memory, at most.
+/// Maximum number of tokens in memory.
 const MAX_KNOWN: usize = 1 << 18;
 
 impl Firsts {
@@ -239,7 +239,7 @@ impl Firsts {
     }
 }
 
-/// Writes occurrences passage by passage, and what is known of each passage.
+/// Writes occurrences passage by passage, and a record of each passage.
 fn group(
     sorted: &mut InOrder<Found>,
     config: &Config,

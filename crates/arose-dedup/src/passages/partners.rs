@@ -17,12 +17,12 @@ pub(crate) struct Longest {
     pub(crate) n_tokens: u32,
     /// Where it starts here.
     pub(crate) start: u32,
-    /// Where else it occurs.
+    /// The other places where it occurs.
     pub(crate) doc: u32,
     pub(crate) start_there: u32,
 }
 
-/// The document with which most tokens are shared.
+/// The document with the most shared tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Best {
     pub(crate) doc: u32,
@@ -33,7 +33,8 @@ pub(crate) struct Best {
 }
 
 impl Partners {
-    /// Of links sorted by partner, shift and start. Of equal partners the first counts.
+    /// Computes these from links sorted by partner, shift and start. Of equal partners, the first
+    /// one counts.
     pub(crate) fn of(doc: u32, links: &[Link], n_tokens: u32) -> Self {
         let mut partners = Self::default();
         for links in links.chunk_by(|a, b| a.partner == b.partner) {
@@ -70,7 +71,7 @@ impl Partners {
     }
 }
 
-/// Maximal runs of occurrences with one shift.
+/// Returns the maximal runs of occurrences with one shift.
 pub(crate) fn runs(links: &[Link], n_tokens: u32) -> Vec<Link> {
     let mut runs: Vec<Link> = Vec::new();
     for link in links {
@@ -84,7 +85,7 @@ pub(crate) fn runs(links: &[Link], n_tokens: u32) -> Vec<Link> {
     runs
 }
 
-/// The number of tokens in some ranges.
+/// Returns the number of tokens in these ranges.
 fn n_covered(mut ranges: Vec<Range<u32>>) -> u32 {
     ranges.sort_unstable_by_key(|range| range.start);
     let (mut n, mut end) = (0, 0);

@@ -1,7 +1,7 @@
 //! Records in parts that are small enough to be sorted in memory.
 //!
-//! A sort of everything touches all memory again and again. Instead, records are written to one of
-//! up to [`MAX_PARTS`] files by their key, and each file is sorted on its own. If a part is larger
+//! A sort of everything would touch all memory repeatedly. Instead, records are written to one of
+//! up to [`MAX_PARTS`] files by their key, and each file is sorted separately. If a part is larger
 //! than the memory, [`Sorter`] sorts it in runs.
 
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct Parts<T> {
 }
 
 impl<T: Pod> Parts<T> {
-    /// Parts whose names begin with `base`.
+    /// Creates parts whose names begin with `base`.
     pub(crate) fn create(base: &Path, n_parts: u64) -> Result<Self, Error> {
         let writers = (0..n_parts).map(|part| Writer::create(&path(base, part)));
         Ok(Self {
@@ -33,20 +33,20 @@ impl<T: Pod> Parts<T> {
         self.writers[part as usize].push(record)
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub(crate) fn finish(self) -> Result<u64, Error> {
         self.writers.into_iter().map(Writer::finish).sum()
     }
 }
 
-/// Where a part is.
+/// Returns the path of a part.
 pub(crate) fn path(base: &Path, part: u64) -> PathBuf {
     let mut path = base.to_owned().into_os_string();
     path.push(format!(".part{part}"));
     path.into()
 }
 
-/// The records of a part in order, without those that are not `wanted`.
+/// Returns the `wanted` records of a part in order.
 pub(crate) fn sorted<T: Pod + Ord + Send>(
     base: &Path,
     part: u64,
@@ -64,7 +64,8 @@ pub(crate) fn sorted<T: Pod + Ord + Send>(
     sorter.finish()
 }
 
-/// All parts one after the other; if keys of a part are less than those of the next, in order.
+/// Returns the records of all parts one after the other. They are in order if the keys of a part
+/// are less than those of the next.
 pub(crate) struct InOrder<T> {
     base: PathBuf,
     n_parts: u64,
@@ -94,7 +95,7 @@ impl<T: Pod + Ord + Send> InOrder<T> {
             if self.part == self.n_parts {
                 return Ok(None);
             }
-            // The part before goes first, so that there is one at a time.
+            // The previous part is removed first, so that there is only one at a time.
             self.sorted = None;
             self.sorted = Some(sorted(&self.base, self.part, self.allowance, |_| true)?);
             self.part += 1;
@@ -122,18 +123,18 @@ impl ByDocument {
     }
 }
 
-/// Remembers hashes well enough to tell which may have come twice.
+/// Records hashes compactly, to find those that may have occurred twice.
 pub(crate) struct Twice {
     once: Vec<u64>,
     twice: Vec<u64>,
     mask: u64,
 }
 
-/// Bits for so many hashes at most: 16 MiB in all.
+/// Maximum number of bits per table: 16 MiB for both tables.
 const MAX_BITS: u64 = 1 << 26;
 
 impl Twice {
-    /// For about so many hashes.
+    /// Creates a filter for about this many hashes.
     pub(crate) fn new(n: u64) -> Self {
         let n_bits = (8 * n).next_power_of_two().clamp(64, MAX_BITS);
         let empty = vec![0; (n_bits / 64) as usize];
@@ -145,7 +146,7 @@ impl Twice {
     }
 
     fn place(&self, hash: u64) -> (usize, u64) {
-        // The highest bits have chosen the part, and the lowest may say something else.
+        // The highest bits have selected the part, and the lowest may have another meaning.
         let at = (hash >> 8) & self.mask;
         ((at / 64) as usize, 1 << (at % 64))
     }
@@ -156,7 +157,7 @@ impl Twice {
         self.once[at] |= bit;
     }
 
-    /// Whether the hash may have come twice; never false if it has.
+    /// Returns whether the hash may have occurred twice. Never false if it has.
     pub(crate) fn contains(&self, hash: u64) -> bool {
         let (at, bit) = self.place(hash);
         self.twice[at] & bit != 0
@@ -199,7 +200,7 @@ mod tests {
         hashes[..100].iter().for_each(|hash| filter.insert(*hash));
         assert!(hashes[..100].iter().all(|hash| filter.contains(*hash)));
         let n_false = hashes[100..].iter().filter(|hash| filter.contains(**hash));
-        // At most 1 in 8 meets another by chance.
+        // At most 1 in 8 collides with another by chance.
         assert!(n_false.count() < 1500);
     }
 }

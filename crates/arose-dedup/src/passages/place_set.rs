@@ -1,9 +1,9 @@
-//! Hashes of sets of places, to tell whether two windows occur at the same places, shifted.
+//! Hashes of sets of places, which show whether two windows occur at the same places, shifted.
 //!
 //! A place is a document `d` and a token `t`. The hash of a set is the sum of `g(d) r^t` over its
 //! places, in the field of `2^61 - 1` elements, with a fixed `r` and a hash `g` of documents. So
-//! hashes of disjoint sets are added, and a shift of all places by `n` tokens multiplies the hash
-//! by `r^n`. Different sets of a corpus have equal hashes with a probability of about `2^-61`; if
+//! the hashes of disjoint sets add up, and a shift of all places by `n` tokens multiplies the hash
+//! by `r^n`. Different sets of a corpus have equal hashes with a probability of about `2^-61`. If
 //! that happens, the lengths of occurrences differ, and the run ends with an error.
 
 use std::sync::LazyLock;
@@ -34,18 +34,18 @@ static POWERS: LazyLock<[Vec<u64>; 3]> = LazyLock::new(|| {
 pub(crate) struct PlaceSet(pub(crate) u64);
 
 impl PlaceSet {
-    /// The set of one place.
+    /// Returns the set of one place.
     pub(crate) fn of(doc: u32, token: u32) -> Self {
         let document = mix(u64::from(doc) + 1) & P;
         Self(if document == P { 1 } else { document }).shifted(token)
     }
 
-    /// The union with a disjoint set.
+    /// Returns the union with a disjoint set.
     pub(crate) fn and(self, other: Self) -> Self {
         Self(add(self.0, other.0))
     }
 
-    /// The set with all places moved by so many tokens.
+    /// Returns the set with all places moved by this many tokens.
     pub(crate) fn shifted(self, n_tokens: u32) -> Self {
         let mask = (1 << BITS) - 1;
         let digits = [0, 1, 2].map(|i| (n_tokens >> (BITS * i) & mask) as usize);

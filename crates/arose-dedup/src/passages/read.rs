@@ -20,12 +20,12 @@ use crate::source::{Source, path_text};
 use crate::stage::read::{NAMES, NULLS};
 use crate::{Error, Progress};
 
-/// Warnings that are kept word for word.
+/// Maximum number of warnings that are stored verbatim.
 const MAX_EXAMPLES: usize = 20;
-/// Stands for a unit that is never repeated, until its place is known.
+/// Placeholder for a unit that is never repeated, until its place is known.
 const UNIQUE: u64 = 0;
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Read {
     pub(crate) sources: Vec<Source>,
@@ -41,7 +41,7 @@ pub(crate) struct Read {
     pub(crate) losses: Losses,
 }
 
-/// Reads `inputs` and leaves the columns in `folder`. Directories in `skip` are not entered.
+/// Reads `inputs` and writes the columns to `folder`. Directories in `skip` are not entered.
 pub(crate) fn run(
     inputs: &[PathBuf],
     config: &Config,
@@ -113,7 +113,7 @@ fn row(document: Document, text: Text) -> DocRow {
     }
 }
 
-/// Tokens as `arose dedup` takes them, images among them, and where each starts.
+/// Returns tokens as in `arose dedup`, including images, and the start of each.
 fn words(document: &Document) -> (Vec<u64>, Vec<usize>) {
     let (mut tokens, mut starts) = (Tokens::default(), Vec::new());
     let tokenizer = Tokenizer::default();
@@ -136,7 +136,7 @@ fn words(document: &Document) -> (Vec<u64>, Vec<usize>) {
     (tokens.fingerprints, starts)
 }
 
-/// Words with their case, and every other character but whitespace.
+/// Words with their case, and every other character except whitespace.
 fn symbols(text: &str) -> (Vec<u64>, Vec<usize>) {
     let (mut tokens, mut starts) = (Vec::new(), Vec::new());
     let tokenizer = Tokenizer { case: Case::Keep };
@@ -179,7 +179,7 @@ fn of_units(text: &str, unit: Unit, min_words: u32, digits: Digits) -> (Vec<u64>
     found.unzip()
 }
 
-/// The text with every decimal digit as 0.
+/// Returns the text with every decimal digit as 0.
 fn zeros(text: &str) -> String {
     let is_digit = |c: char| c.is_numeric() && (c.is_ascii_digit() || is_decimal(c));
     text.chars()
@@ -187,7 +187,7 @@ fn zeros(text: &str) -> String {
         .collect()
 }
 
-/// Whether a character beyond ASCII is a decimal digit: a token of its own class.
+/// Returns whether a character beyond ASCII is a decimal digit, which is a token class of its own.
 fn is_decimal(c: char) -> bool {
     let mut buffer = [0; 4];
     !c.is_alphabetic()
@@ -205,7 +205,7 @@ struct Columns {
     starts: Writer<u32>,
     texts: Writer<u8>,
     nulls: Writer<NullText>,
-    /// The source of the last document, which most often is that of the next.
+    /// The source of the last document, usually also that of the next.
     last: Option<(Arc<Path>, u32)>,
     source_numbers: BTreeMap<PathBuf, u32>,
     found: Read,
@@ -263,7 +263,7 @@ impl Columns {
         self.tokens.push(row.tokens)
     }
 
-    /// As the names of `arose dedup`, so that the same reader takes them.
+    /// In the format of the names of `arose dedup`, so that the same reader can be used.
     fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
         let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);
         self.names.extend(&(row.id.len() as u32).to_le_bytes())?;

@@ -1,8 +1,8 @@
 //! `report.html` of a search for passages: the repeated passages, their places, and the effect of
 //! removal.
 //!
-//! The page is made from `summary.json` alone. It needs nothing else and runs no scripts, and all
-//! foreign text is escaped.
+//! The page is generated from `summary.json` alone. It loads nothing else and runs no scripts, and
+//! all foreign text is escaped.
 
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::report::page::STYLE;
 use crate::report::put;
 use crate::work::read_json;
 
-/// Characters shown of an ID.
+/// Maximum number of characters shown of an ID.
 pub(super) const MAX_ID: usize = 100;
 
-/// Writes the report into the directory `out` of a run that is complete.
+/// Writes the report to the directory `out` of a complete run.
 pub(crate) fn write(out: &Path) -> Result<(), Error> {
     let summary: Option<Value> = read_json(&out.join("summary.json"))?;
     let page = Page(&summary.unwrap_or_default()).to_string();
@@ -58,7 +58,7 @@ pub(super) fn write_head(f: &mut fmt::Formatter<'_>, headline: &str, version: &s
     )
 }
 
-/// The end of the page, which says where the rest is.
+/// The end of the page, which refers to the tables.
 pub(super) fn write_end(f: &mut fmt::Formatter<'_>, tables: &str) -> fmt::Result {
     write!(
         f,

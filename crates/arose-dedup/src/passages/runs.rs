@@ -21,13 +21,13 @@ use crate::{Error, Progress};
 /// Runs, in parts by document.
 pub(crate) const RUNS: &str = "runs";
 
-/// How far back another occurrence of a passage is looked for.
+/// How far back to look for another occurrence of a passage.
 pub(crate) const LOOK_BACK: usize = 8;
 
 /// Joined windows in a document, sorted by place.
 ///
-/// In periodic text a run comes again and again at the same distance. That is one record, so that
-/// such text needs no more records than other text.
+/// In periodic text, a run is repeated many times at the same distance. All repetitions are one
+/// record, so that such text needs no more records than other text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Run {
@@ -35,7 +35,7 @@ pub(crate) struct Run {
     /// The first window.
     pub(crate) start: u32,
     pub(crate) n_windows: u32,
-    /// How often it comes, and after how many tokens again.
+    /// The number of repetitions, and the number of tokens from one to the next.
     pub(crate) times: u16,
     pub(crate) step: u16,
     /// The first place of the first window.
@@ -48,19 +48,20 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Whether the windows of this run and those of the next one occur at the same places, shifted.
+    /// Returns whether the windows of this run and those of the next one occur at the same places,
+    /// shifted.
     pub(crate) fn is_joined(&self, next: &Self) -> bool {
         self.start + self.n_windows == next.start
             && PlaceSet(self.set).shifted(self.n_windows).0 == next.set
     }
 }
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Runs {
-    /// Anchors that share their hash or are tied.
+    /// Number of anchors that share their hash or are tied.
     pub(crate) n_shared: u64,
-    /// Windows that were handed in.
+    /// Number of window records.
     pub(crate) n_windows: u64,
     pub(crate) n_runs: u64,
     pub(crate) n_parts: u64,
@@ -113,7 +114,7 @@ impl Output {
         let mut runs = Vec::new();
         while let Some(class) = classes.next()? {
             runs.clear();
-            // A class of one that is settled was taken for repeated, and is not.
+            // A settled class of one was taken for repeated, and is not.
             if class.is_settled != 0 && class.n_members > 1 {
                 runs.push(settled(&class));
             }
@@ -136,7 +137,7 @@ impl Output {
     }
 }
 
-/// The one run of a settled class; starts are relative to the first window.
+/// Returns the one run of a settled class. Starts are relative to the first window.
 fn settled(class: &Class) -> Run {
     Run {
         doc: 0,
@@ -170,10 +171,10 @@ fn join(runs: &mut Vec<Run>, window: &Repeated) {
     }
 }
 
-/// Makes one record of runs of the same windows at equal distances.
+/// Combines runs of the same windows at equal distances into one record.
 ///
-/// The first run and the last one stay as they are, since they may be joined with windows of the
-/// anchors before and after.
+/// The first run and the last one are not changed, since they may be joined with windows of the
+/// preceding and following anchors.
 fn gather(runs: &mut Vec<Run>) {
     let Some(last) = runs.pop_if(|last| last.start > 0) else {
         return;
@@ -212,7 +213,7 @@ fn gather(runs: &mut Vec<Run>) {
 mod tests {
     use super::*;
 
-    /// Starts of windows, each of the passage that a letter names.
+    /// Starts of windows, each with a letter that identifies its passage.
     fn runs(passages: &str) -> Vec<Run> {
         let letters = passages.bytes().zip(0..);
         let run = |(letter, start)| Run {

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 
 use crate::Error;
 use crate::stage::kept::beside;
-use crate::stage::tables::Table;
+use crate::table::Table;
 
 const BATCH_ROWS: usize = 1 << 14;
 
@@ -32,7 +32,7 @@ enum Builder {
     Text(StringBuilder),
 }
 
-/// What a column contains.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Number,
@@ -41,10 +41,10 @@ pub(crate) enum Kind {
     Text,
 }
 
-/// A name, what it names, and whether values may be missing.
+/// The name of a column, its type, and whether values may be missing.
 pub(crate) type Head = (&'static str, Kind, bool);
 
-/// A Parquet file being written, which appears in its place when it is whole.
+/// A Parquet file being written, which is renamed when it is complete.
 pub(crate) struct Sheet {
     path: PathBuf,
     table: Table,
@@ -113,7 +113,7 @@ impl Sheet {
         self.table.write(arrays.collect())
     }
 
-    /// Puts the file into its place; how many rows it has.
+    /// Renames the file. Returns its number of rows.
     pub(crate) fn finish(mut self) -> Result<u64, Error> {
         self.flush()?;
         self.table.close()?;

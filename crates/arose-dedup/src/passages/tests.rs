@@ -1,4 +1,4 @@
-//! The stages beside brute force, and the whole job on small corpora.
+//! Tests: the stages against brute force, and the complete job on small corpora.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -17,7 +17,7 @@ use super::{anchors, occurrences, runs};
 use crate::column::{Scan, Writer};
 use crate::{Error, Progress, Start};
 
-/// Leaves the columns of documents whose tokens are all one byte long.
+/// Writes the columns of documents whose tokens are all one byte long.
 pub(super) fn write_columns(folder: &Path, docs: &[Vec<u64>]) {
     let mut records = Writer::create(&folder.join(DOCS)).unwrap();
     let mut tokens = Writer::<u64>::create(&folder.join(TOKENS)).unwrap();
@@ -48,7 +48,7 @@ pub(super) fn write_columns(folder: &Path, docs: &[Vec<u64>]) {
     texts.finish().unwrap();
 }
 
-/// The occurrences in each document, as the stages find them.
+/// Returns the occurrences in each document, as found by the stages.
 fn find(docs: &[Vec<u64>], search: &Search, times: u64) -> Vec<Vec<Occurrence>> {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -111,8 +111,8 @@ pub(super) fn random_corpus(random: &mut SplitMix) -> Vec<Vec<u64>> {
     (0..n_docs).map(document).collect()
 }
 
-/// Whatever the length of grams, the rule of selection and the hash, the stages find what the
-/// definition says.
+/// For any length of grams, rule of selection and hash, the stages find the passages of the
+/// definition.
 #[test]
 fn stages_find_what_brute_force_finds() {
     let mut random = SplitMix::new(29);
@@ -151,7 +151,7 @@ fn config(min: usize) -> Config {
     }
 }
 
-/// Writes texts as JSON Lines, searches them, and gives the summary and the texts left.
+/// Writes texts as JSON Lines, searches them, and returns the summary and the remaining texts.
 fn run(texts: &[&str], config: &Config) -> (Value, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("in.jsonl");
@@ -176,7 +176,7 @@ fn run(texts: &[&str], config: &Config) -> (Value, Vec<String>) {
     (summary, texts.collect())
 }
 
-/// What is left, documents apart by `; `; dropped ones are not there.
+/// The remaining texts, separated by `; `. Dropped documents are missing.
 #[track_caller]
 fn check(texts: &[&str], min: usize, left: [&str; 3]) {
     for (removal, expected) in [Removal::Later, Removal::WholeFirst, Removal::All]
@@ -297,7 +297,7 @@ fn units_in_place_of_tokens() {
     let (summary, left) = run(&pages, &units(Unit::Line, 1, 0, Digits::Keep));
     assert_eq!(left, [pages[0], "Another\n"]);
     assert_eq!(summary["counts"]["occurrences"], 4);
-    // Lines under two words are never repeated.
+    // Lines with fewer than two words are never repeated.
     let (summary, left) = run(&pages, &units(Unit::Line, 1, 2, Digits::Keep));
     assert_eq!(
         (left, &summary["counts"]["repeated"]),

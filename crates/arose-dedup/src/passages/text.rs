@@ -14,7 +14,7 @@ pub(crate) const TOKENS: &str = "tokens";
 pub(crate) const STARTS: &str = "starts";
 pub(crate) const TEXTS: &str = "texts";
 
-/// What every stage needs to know of a document.
+/// The data of a document that every stage needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct TextRecord {
@@ -22,13 +22,13 @@ pub(crate) struct TextRecord {
     pub(crate) tokens_at: u64,
     /// Its first byte in the file of texts.
     pub(crate) text_at: u64,
-    /// Where it is in its source.
+    /// Its position in its source.
     pub(crate) offset: u64,
     pub(crate) inner: u64,
     pub(crate) source: u32,
     pub(crate) n_tokens: u32,
     pub(crate) n_bytes: u32,
-    /// Whether its text is ASCII, where bytes are characters.
+    /// Whether its text is ASCII, so that bytes are characters.
     pub(crate) is_ascii: u32,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Texts {
     folder: PathBuf,
 }
 
-/// Documents of one batch at most.
+/// Maximum number of documents in one batch.
 const MAX_BATCH: usize = 1 << 12;
 
 impl Texts {
@@ -56,12 +56,12 @@ impl Texts {
         Scan::open(&self.path(DOCS))
     }
 
-    /// How many tokens there are in all.
+    /// Returns the total number of tokens.
     pub(crate) fn n_tokens(&self) -> Result<u64, Error> {
         Ok(Scan::<u64>::open(&self.path(TOKENS))?.left())
     }
 
-    /// Calls `take` with the numbers and tokens of some documents after the other.
+    /// Calls `take` for one batch after the other, with the numbers and tokens of its documents.
     pub(crate) fn batches(
         &self,
         max_tokens: u64,
@@ -118,7 +118,7 @@ impl TextReader {
         self.docs.get(doc)
     }
 
-    /// The tokens of a document; those of the last one are not read again.
+    /// Returns the tokens of a document. Those of the last document are not read again.
     pub(crate) fn tokens(&mut self, doc: u32) -> Result<&[u64], Error> {
         if self.doc != Some(doc) {
             let record = self.docs.get(doc)?;
@@ -130,14 +130,14 @@ impl TextReader {
         Ok(&self.buffer)
     }
 
-    /// Some tokens of a document.
+    /// Returns a range of tokens of a document.
     pub(crate) fn some_tokens(&self, doc: u32, start: u32, out: &mut [u64]) -> Result<(), Error> {
         let record = self.docs.get(doc)?;
         self.tokens
             .read_into(record.tokens_at + u64::from(start), out)
     }
 
-    /// Tokens by their number in the file of tokens.
+    /// Returns tokens by their number in the file of tokens.
     pub(crate) fn tokens_at(&self, start: u64, out: &mut [u64]) -> Result<(), Error> {
         self.tokens.read_into(start, out)
     }
@@ -154,7 +154,7 @@ impl TextReader {
         Ok(valid(bytes))
     }
 
-    /// The bytes of the cells of some tokens.
+    /// Returns the bytes of the cells of a range of tokens.
     pub(crate) fn bytes(&self, doc: u32, tokens: Range<u32>) -> Result<Range<u32>, Error> {
         let record = self.docs.get(doc)?;
         let start = |token: u32| {
@@ -169,7 +169,7 @@ impl TextReader {
         Ok(start(tokens.start)?..start(tokens.end)?)
     }
 
-    /// The first characters of some bytes of a text, without whitespace around them.
+    /// Returns the first characters of a byte range of a text, without surrounding whitespace.
     pub(crate) fn shown(
         &self,
         doc: u32,
@@ -181,7 +181,7 @@ impl TextReader {
         Ok(text.trim().chars().take(n_chars).collect())
     }
 
-    /// The beginning of some bytes of a text, to the last whole character.
+    /// Returns the beginning of a byte range of a text, up to the last complete character.
     fn beginning(&self, doc: u32, start: u32, n_bytes: u32) -> Result<String, Error> {
         let record = self.docs.get(doc)?;
         let n = n_bytes.min(record.n_bytes.saturating_sub(start));
@@ -197,17 +197,17 @@ impl TextReader {
     }
 }
 
-/// Finds bytes and characters of tokens; of the last document it needs nothing again.
+/// Finds bytes and characters of tokens. Reuses the data of the last document.
 pub(crate) struct Places {
     reader: TextReader,
     doc: Option<u32>,
     starts: Vec<u32>,
     text: String,
-    /// Characters before each block of the text; none if the text is ASCII.
+    /// Number of characters before each block of the text; none if the text is ASCII.
     chars: Vec<u32>,
 }
 
-/// Bytes between two counts of characters.
+/// Number of bytes between two counts of characters.
 const BLOCK: usize = 256;
 
 impl Places {
@@ -221,7 +221,7 @@ impl Places {
         }
     }
 
-    /// Bytes and characters of some tokens.
+    /// Returns the bytes and characters of a range of tokens.
     pub(crate) fn of(&mut self, doc: u32, tokens: Range<u32>) -> Result<[[u32; 2]; 2], Error> {
         if self.doc != Some(doc) {
             self.open(doc)?;
@@ -257,7 +257,7 @@ impl Places {
     }
 }
 
-/// Characters that begin in some bytes.
+/// Returns the number of characters that begin in a byte range.
 fn n_chars(bytes: &[u8]) -> u32 {
     let is_start = |byte: &&u8| (**byte as i8) >= -64;
     bytes.iter().filter(is_start).count() as u32

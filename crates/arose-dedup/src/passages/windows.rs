@@ -1,9 +1,9 @@
 //! The windows of unsettled classes, one record each.
 //!
-//! The first member of a class hands in its windows with the weight of the class. Sorted by their
-//! hash, equal windows of all classes meet, and each gets its number of places, the first of them,
-//! and the hash of the set of all. Equal windows have anchors of equal hashes, so the windows of a
-//! part meet nobody outside it.
+//! The first member of a class writes a record for each of its windows, with the weight of the
+//! class. A sort by hash brings equal windows of all classes together. Each window gets its number
+//! of places, the first place, and the hash of the set of all places. Equal windows have anchors
+//! with equal hashes, so the windows of a part match none outside it.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::Error;
 use crate::column::{Scan, Writer};
 use crate::sorter::{Sorted, Sorter};
 
-/// A class that hands in its windows, sorted by the place of its first member.
+/// A class that writes its windows, sorted by the place of its first member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct HandIn {
@@ -31,7 +31,7 @@ struct HandIn {
     n_windows: u64,
 }
 
-/// A window that was handed in, sorted by its hash, then place.
+/// A record of a window, sorted by its hash, then place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Window {
@@ -44,7 +44,7 @@ struct Window {
     slot: u64,
 }
 
-/// What is known of all places of a window.
+/// A summary of all places of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 struct Distinct {
@@ -81,7 +81,8 @@ impl Repeated {
     }
 }
 
-/// The repeated windows of the classes in `folder`, by class, and how many windows were handed in.
+/// Returns the repeated windows of the classes in `folder`, by class, and the number of window
+/// records.
 pub(crate) fn run(
     reader: &TextReader,
     search: &Search,
@@ -109,7 +110,7 @@ pub(crate) fn run(
     Ok((results.finish()?, n_windows))
 }
 
-/// Leaves, for each distinct window, what is known of it, and where it is; how many there are.
+/// Writes a summary and the place of each distinct window. Returns the number of distinct windows.
 fn meet(mut windows: Sorted<Window>, folder: &Path) -> Result<u64, Error> {
     let mut slots = Writer::create(&folder.join("slots"))?;
     let mut groups = Writer::create(&folder.join("distinct"))?;
@@ -160,7 +161,8 @@ fn hand_in(reader: &TextReader, search: &Search, folder: &Path) -> Result<Sorted
     windows.finish()
 }
 
-/// The unsettled classes by the place of their first member, so that tokens are read in order.
+/// Returns the unsettled classes by the place of their first member, so that tokens are read in
+/// order.
 fn firsts(search: &Search, folder: &Path) -> Result<Sorted<HandIn>, Error> {
     let mut classes = Scan::<Class>::open(&folder.join(CLASSES))?;
     let mut firsts = Sorter::new(&folder.join("firsts"), search.allowance);

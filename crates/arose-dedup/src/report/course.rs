@@ -1,4 +1,4 @@
-//! How the run went: recall, time, settings.
+//! The section on the course of the run: recall, time, settings.
 
 use std::fmt::{self, Write};
 
@@ -9,7 +9,7 @@ use super::page::section;
 use super::plot;
 use crate::results::{Cap, Recall, Summary};
 
-/// Characters shown of a setting.
+/// Maximum number of characters shown of a setting.
 const MAX_VALUE: usize = 200;
 
 /// Writes the section.
@@ -29,7 +29,7 @@ fn recall(f: &mut String, recall: &Recall) -> fmt::Result {
     if let Some(estimated) = recall.estimated {
         writeln!(
             f,
-            "<p>Estimated from the pairs found: <strong>{}</strong> of all there are.</p>",
+            "<p>Estimated recall: <strong>{}</strong>.</p>",
             fraction(estimated)
         )?;
     }
@@ -37,7 +37,7 @@ fn recall(f: &mut String, recall: &Recall) -> fmt::Result {
         return Ok(());
     }
     f.write_str(
-        "<table class=\"bars\"><caption>What the settings promise</caption><thead><tr>\
+        "<table class=\"bars\"><caption>Expected recall by similarity</caption><thead><tr>\
          <th scope=\"col\">Similarity</th><th scope=\"col\" class=\"n\">Found</th><td></td>\
          </tr></thead><tbody>",
     )?;
@@ -56,10 +56,10 @@ fn recall(f: &mut String, recall: &Recall) -> fmt::Result {
 
 fn cap(f: &mut String, cap: &Cap) -> fmt::Result {
     match cap.runs {
-        0 => f.write_str("<p class=\"note\">No key was too common to be compared in full.</p>\n"),
+        0 => f.write_str("<p class=\"note\">No key exceeded the cap.</p>\n"),
         runs => writeln!(
             f,
-            "<p class=\"note\">{} too common to be compared in full: {} in them, {} not compared \
+            "<p class=\"note\">{} shared by more documents than the cap: {} in them, {} not compared \
              with each other.</p>",
             counted(runs, "key was", "keys were"),
             counted(cap.documents, "document", "documents"),
@@ -115,7 +115,7 @@ fn settings(f: &mut String, summary: &Summary) -> fmt::Result {
     f.write_str("</tbody></table>")
 }
 
-/// A probability, with as many nines as it has and one digit more.
+/// Formats a probability, with all its leading nines and one more digit.
 fn fraction(probability: f64) -> String {
     let digits = match 1.0 - probability {
         0.01.. => 1,

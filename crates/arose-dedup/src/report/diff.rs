@@ -1,21 +1,22 @@
-//! Where two texts differ, word by word, within bounds.
+//! Differences of two texts, word by word, with limits.
 //!
-//! *Question.* What would a person see who laid two documents side by side?
+//! *Question.* What differences would a person see between two documents side by side?
 //!
-//! *Idea.* Cut both texts into [pieces](Pieces): words with the blanks and signs after them, single
-//! characters in scripts written without blanks. Two pieces are equal if their tokens are, so what
-//! similarity ignores (case, punctuation, white space) is shown but not marked. Then find a short
-//! list of changes (Myers 1986, as in `similar`), and show each with a few words around it.
+//! *Idea.* Split both texts into [pieces](Pieces): words with the whitespace and symbols after
+//! them, or single characters in scripts written without spaces. Two pieces are equal if their
+//! tokens are equal. So text that similarity ignores (case, punctuation, whitespace) is shown but
+//! not marked. Then find a short list of changes (Myers 1986, as in `similar`), and show each with
+//! a few words around it.
 //!
-//! *Bounds.* Texts are foreign and may have millions of words. What is equal at both ends is
-//! skipped in linear time. The rest is compared in windows of 16,384 pieces: the changes up to
-//! the last long common run of a window are taken, and the next window starts after it. Comparing
-//! stops when there is more than anyone will read ([`Bounds`]). A window that costs much has many
-//! changes and so is the last, so the time is linear plus that of one window (about 0.2 s), and,
-//! unlike with a deadline, the result is always the same.
+//! *Limits.* Texts are foreign and may have millions of words. Equal text at both ends is skipped
+//! in linear time. The rest is compared in windows of 16,384 pieces. The changes up to the last
+//! long common run of a window are accepted, and the next window starts after it. The comparison
+//! stops at a limit of readable output ([`Bounds`]). A window that takes long has many changes and
+//! so is the last. The time is therefore linear plus that of one window (about 0.2 s), and, unlike
+//! with a deadline, the result is always the same.
 //!
-//! *Error.* A passage of more than a window that is new in the middle of one text may be shown as
-//! replacing what follows it.
+//! *Error.* If a passage longer than a window was inserted in the middle of one text, it may be
+//! shown as replacing the text that follows it.
 
 use std::ops::Range;
 
@@ -24,32 +25,32 @@ use arose::mix::mix;
 use arose::token::Tokenizer;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Pieces compared at a time.
+/// Number of pieces compared at a time.
 const WINDOW: usize = 1 << 14;
 
-/// Common pieces in a row after which a window may be cut.
+/// Number of consecutive common pieces after which a window may be cut.
 const ANCHOR: usize = 8;
 
-/// How much of the differences is wanted.
+/// Limits on the shown differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Changes after which comparing stops.
+    /// Number of changes after which the comparison stops.
     pub max_changes: usize,
-    /// Changed pieces after which comparing stops.
+    /// Number of changed pieces after which the comparison stops.
     pub max_changed: usize,
-    /// Common pieces shown before and after a change.
+    /// Number of common pieces shown before and after a change.
     pub context: usize,
 }
 
 impl Bounds {
-    /// For one of many pairs on a page.
+    /// Limits for one of many pairs on a page.
     pub const SAMPLE: Self = Self {
         max_changes: 40,
         max_changed: 800,
         context: 12,
     };
 
-    /// For a page about one pair.
+    /// Limits for a page about one pair.
     pub const PAGE: Self = Self {
         max_changes: 400,
         max_changed: 4000,
@@ -57,23 +58,23 @@ impl Bounds {
     };
 }
 
-/// A text cut into what is compared.
+/// A text split into pieces.
 #[derive(Debug, Default)]
 pub struct Pieces<'a> {
     text: &'a str,
-    /// Where each piece starts; it reaches to the next one.
+    /// The start of each piece. A piece extends to the next one.
     starts: Vec<u32>,
-    /// What each is compared by.
+    /// The value by which each piece is compared.
     keys: Vec<u64>,
-    /// The tokens of all pieces, and where those of each end.
+    /// The tokens of all pieces, and the end of the tokens of each.
     tokens: Vec<u64>,
     token_ends: Vec<u32>,
-    /// What each weighs under the policy `content`; empty if nothing is known of it.
+    /// The weight of each under the policy `content`; empty if unknown.
     weights: Vec<f64>,
 }
 
 impl<'a> Pieces<'a> {
-    /// Cuts a text of less than 4 GiB.
+    /// Splits a text of less than 4 GiB.
     #[must_use]
     pub fn new(text: &'a str, tokenizer: Tokenizer) -> Self {
         let mut pieces = Self {
@@ -101,14 +102,15 @@ impl<'a> Pieces<'a> {
         pieces
     }
 
-    /// The pairs of neighbouring tokens, as the policy `content` has them.
+    /// Returns the pairs of neighbouring tokens, as in the policy `content`.
     pub(crate) fn word_pairs(&self) -> Vec<u64> {
         let mut shingles = Vec::new();
         shingler().shingles_into(&self.tokens, &mut shingles);
         shingles
     }
 
-    /// Takes the weight of each word pair; a piece weighs as the heaviest that it is part of.
+    /// Sets the weight of each word pair. The weight of a piece is that of the heaviest word pair
+    /// of which it is part.
     pub(crate) fn weigh(&mut self, weights: &[f64]) {
         let mut start = 0;
         let ends = self.token_ends.iter().map(|&end| end as usize);
@@ -124,8 +126,8 @@ impl<'a> Pieces<'a> {
         self.weights = pieces.collect();
     }
 
-    /// Some pieces in runs that are all frame, or all counted; whether they are frame, and their
-    /// mean weight.
+    /// Divides pieces into runs that are entirely frame, or entirely counted. Returns each
+    /// run, with its mean weight if it is frame.
     pub(crate) fn runs(&self, pieces: Range<usize>) -> Vec<(Range<usize>, Option<f64>)> {
         let Some(weights) = self.weights.get(pieces.clone()) else {
             return vec![(pieces, None)];
@@ -141,19 +143,19 @@ impl<'a> Pieces<'a> {
         runs.collect()
     }
 
-    /// How many pieces there are.
+    /// Returns the number of pieces.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether the text has no words.
+    /// Returns whether the text has no words.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The text of some pieces.
+    /// Returns the text of a range of pieces.
     #[must_use]
     pub fn text(&self, pieces: Range<usize>) -> &'a str {
         let end = self.text.len();
@@ -165,7 +167,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Runs of characters between blanks, and single characters of unspaced scripts.
+/// Returns runs of characters between whitespace, and single characters of unspaced scripts.
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut chars = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -182,8 +184,8 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Whether a character is of a block of Thai, Lao, Myanmar, Khmer, Kana, Hangul or Han: roughly the
-/// scripts whose tokens are single characters or clusters.
+/// Returns whether a character is in a block of Thai, Lao, Myanmar, Khmer, Kana, Hangul or Han:
+/// roughly the scripts whose tokens are single characters or clusters.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
@@ -191,7 +193,7 @@ fn is_unspaced(c: char) -> bool {
         | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// A passage of one text that stands in place of one of the other; one of the two may be empty.
+/// A passage of one text that replaces one of the other. One of the two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Pieces of the first text.
@@ -200,27 +202,27 @@ pub struct Change {
     pub b: Range<usize>,
 }
 
-/// Changes near each other, with what is common around and between them.
+/// Neighbouring changes, with common text around and between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// Common pieces since the hunk before, not shown.
+    /// Number of hidden common pieces since the previous hunk.
     pub n_hidden: usize,
-    /// Pieces of the first text to be shown.
+    /// Shown pieces of the first text.
     pub a: Range<usize>,
-    /// Pieces of the second.
+    /// Shown pieces of the second.
     pub b: Range<usize>,
-    /// What differs, in order.
+    /// The changes, in order.
     pub changes: Vec<Change>,
 }
 
-/// All that is shown of the differences.
+/// The shown differences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
-    /// What is shown, in order.
+    /// The hunks, in order.
     pub hunks: Vec<Hunk>,
-    /// Common pieces after the last hunk.
+    /// Number of common pieces after the last hunk.
     pub n_hidden_after: usize,
-    /// Pieces of each text that were not compared.
+    /// Number of pieces of each text that were not compared.
     pub n_left: [usize; 2],
 }
 
@@ -239,7 +241,7 @@ impl Diff {
     }
 }
 
-/// The changes, and up to where they are known in each text.
+/// Returns the changes, and the position in each text up to which they are known.
 pub(crate) fn changes(a: &[u64], b: &[u64], bounds: Bounds) -> (Vec<Change>, [usize; 2]) {
     let n_before = n_common(a.iter(), b.iter());
     let n_after = n_common(a[n_before..].iter().rev(), b[n_before..].iter().rev());
@@ -279,8 +281,8 @@ fn n_common<'a>(a: impl Iterator<Item = &'a u64>, b: impl Iterator<Item = &'a u6
     a.zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// The steps of a window up to its last long common run: beyond it, what a later window holds might
-/// matter.
+/// Returns the steps of a window up to its last long common run. Beyond it, the content of a later
+/// window might matter.
 fn up_to_anchor(ops: &[DiffOp]) -> &[DiffOp] {
     let is_anchor = |op: &DiffOp| matches!(op, DiffOp::Equal { len, .. } if *len >= ANCHOR);
     match ops.iter().rposition(is_anchor) {
@@ -294,7 +296,7 @@ fn is_enough(changes: &[Change], bounds: Bounds) -> bool {
     changes.len() >= bounds.max_changes || sizes.sum::<usize>() > bounds.max_changed
 }
 
-/// Puts changes that are near each other together and adds what is around them.
+/// Combines neighbouring changes and adds the text around them.
 fn hunks(changes: &[Change], ends: [usize; 2], context: usize) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     for change in changes {
@@ -324,7 +326,7 @@ fn hunks(changes: &[Change], ends: [usize; 2], context: usize) -> Vec<Hunk> {
 }
 
 impl Hunk {
-    /// Shows `n` common pieces more at the end.
+    /// Shows `n` more common pieces at the end.
     fn extend(&mut self, n: usize) -> usize {
         self.a.end += n;
         self.b.end += n;
@@ -369,7 +371,7 @@ mod tests {
         assert_eq!(pieces("a b c").text(1..1), "");
     }
 
-    /// The changes as texts, and the numbers of what is hidden.
+    /// The changes as texts, and the numbers of hidden pieces.
     #[track_caller]
     fn check(a: &str, b: &str, expected: &[(&str, &str)], hidden: &[usize]) {
         let (a, b) = (pieces(a), pieces(b));
@@ -425,7 +427,8 @@ mod tests {
         );
     }
 
-    /// Whether the changes turn one sequence into the other, up to where they are known.
+    /// Whether the changes turn one sequence into the other, up to the position where they are
+    /// known.
     fn is_right(a: &[u64], b: &[u64]) -> bool {
         let (changes, ends) = changes(a, b, BOUNDS);
         let (mut i, mut j, mut is_equal) = (0, 0, true);

@@ -1,8 +1,9 @@
-//! What `documents.parquet` tells: cluster sizes, the largest clusters, sites.
+//! Cluster sizes, the largest clusters and sites, from `documents.parquet`.
 //!
-//! The table may have ten million rows, so columns are streamed and only aggregates stay. It is
-//! read twice, once to find what matters ([`Census`]) and once to look at it ([`closer_look`]).
-//! Memory: four bytes per document, for the sizes of clusters, and what is shown.
+//! The table may have ten million rows, so columns are streamed and only aggregates are stored. It
+//! is read twice: first to find the relevant rows ([`Census`]), then to read them
+//! ([`closer_look`]). Memory: four bytes per document for the sizes of clusters, and the shown
+//! rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,28 +17,28 @@ use crate::results::Counts;
 use crate::results::documents::site_of;
 use crate::results::table::{Batch, scan};
 
-/// Clusters shown.
+/// Maximum number of clusters shown.
 const MAX_CLUSTERS: usize = 10;
 
-/// Members shown of each, besides the kept one.
+/// Maximum number of members shown of each, besides the kept one.
 const MAX_MEMBERS: usize = 5;
 
-/// Sites shown.
+/// Maximum number of sites shown.
 const MAX_SITES: usize = 20;
 
-/// The first pass: how large clusters are, and who lost documents.
+/// The first pass: sizes of clusters, and sites with dropped documents.
 #[derive(Debug, Default)]
 pub(super) struct Census {
     n_kept: u64,
     n_exact: u64,
-    /// By the kept document of the cluster; 0 for dropped ones.
+    /// By the kept document of the cluster; 0 for dropped documents.
     sizes: Vec<u32>,
     n_rows: u64,
     sites: Candidates,
 }
 
 impl Census {
-    /// Reads the table and checks that it holds what the summary says.
+    /// Reads the table and checks that it agrees with the summary.
     pub(super) fn take(path: &Path, counts: &Counts) -> Result<Self, Error> {
         if counts.read > u64::from(u32::MAX) {
             return Err(Error::damaged(
@@ -68,17 +69,17 @@ impl Census {
         for i in 0..batch.n_rows() {
             let doc = docs.value(i);
             if doc != self.n_rows {
-                return Err(Error::damaged(path, format!("row of document {doc}")));
+                return Err(Error::damaged(path, format!("bad row of document {doc}")));
             }
             self.n_rows += 1;
             let cluster = clusters.value(i);
-            let missing = || Error::damaged(path, format!("there is no document {cluster}"));
+            let missing = || Error::damaged(path, format!("document {cluster} is missing"));
             *self.sizes.get_mut(cluster as usize).ok_or_else(missing)? += 1;
             if kept.value(i) {
                 self.n_kept += 1;
                 continue;
             }
-            // What was dropped for nothing in the table is held by an index.
+            // A document that was dropped for none in the table is already in an index.
             let is_exact = rules.is_valid(i) && rules.value(i) == "exact";
             self.n_exact += u64::from(is_exact && kept_docs.is_valid(i));
             let url = urls.is_valid(i).then(|| urls.value(i));
@@ -89,7 +90,7 @@ impl Census {
         Ok(())
     }
 
-    /// How many clusters of at least two documents there are of each size.
+    /// Returns the number of clusters of each size from two documents.
     pub(super) fn cluster_sizes(&self) -> BTreeMap<u32, u64> {
         let mut counts = BTreeMap::new();
         for &size in self.sizes.iter().filter(|&&size| size > 1) {
@@ -98,7 +99,7 @@ impl Census {
         counts
     }
 
-    /// The largest clusters of at least two documents, largest first.
+    /// Returns the largest clusters of at least two documents, largest first.
     fn largest(&self) -> Vec<(u64, u32)> {
         let mut largest: Vec<(u64, u32)> = Vec::new();
         for (cluster, &size) in (0..).zip(&self.sizes) {
@@ -122,12 +123,12 @@ pub(super) struct Cluster {
     pub(super) members: Lot<u64>,
 }
 
-/// What the second pass found.
+/// The results of the second pass.
 #[derive(Debug)]
 pub(super) struct CloserLook {
     /// The largest clusters, largest first.
     pub(super) clusters: Vec<Cluster>,
-    /// The sites that lost most, most first.
+    /// The sites with the most dropped documents, in descending order.
     pub(super) sites: Vec<(String, Tally)>,
 }
 
@@ -158,7 +159,7 @@ pub(super) fn closer_look(path: &Path, census: Census, seed: u64) -> Result<Clos
     })
 }
 
-/// Marks a document that stays.
+/// Marks a kept document.
 struct Kept;
 
 impl Cluster {
@@ -170,7 +171,7 @@ impl Cluster {
         }
     }
 
-    /// One whose kept document is known.
+    /// Adds a document whose kept document is known.
     pub(super) fn named(kept: u64, size: u32, seed: u64) -> Self {
         Self {
             kept: Some(kept),

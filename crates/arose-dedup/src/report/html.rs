@@ -1,8 +1,8 @@
-//! Foreign text in a page: always shown, never obeyed.
+//! Escaping of foreign text in a page.
 //!
-//! Everything that was not written in this crate goes through [`Text`], or through [`Plain`] where
-//! markup may not stand. Characters that would not be seen but would change how their surroundings
-//! look (controls, marks of direction, invisible separators) are shown by their numbers.
+//! All text that does not come from this crate is written through [`Text`], or through [`Plain`]
+//! where markup is not allowed. Invisible characters that would change the display of the text
+//! around them are shown by their numbers: controls, directional marks, invisible separators.
 
 use std::fmt::{self, Write};
 
@@ -26,8 +26,8 @@ impl fmt::Display for Plain<'_> {
     }
 }
 
-/// Writes text with what is special in markup escaped and `hidden` called for what is hidden; all
-/// between is written as it is, a stretch at a time.
+/// Writes text with markup characters escaped and calls `hidden` for hidden characters. All text
+/// between them is written unchanged, a stretch at a time.
 fn escape(
     f: &mut fmt::Formatter<'_>,
     text: &str,
@@ -54,8 +54,8 @@ fn escape(
     f.write_str(&text[start..])
 }
 
-/// Controls but for white space, marks of direction, and separators without width or meaning; not
-/// the joiners that many scripts need.
+/// Returns whether a character is a control except whitespace, a directional mark, or a separator
+/// without width or meaning. Joiners, which many scripts need, are not hidden.
 fn is_hidden(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' => false,
@@ -66,7 +66,7 @@ fn is_hidden(c: char) -> bool {
     }
 }
 
-/// A text of at most `max` characters, its middle left out if it is longer.
+/// Returns a text of at most `max` characters, without its middle if it is longer.
 #[must_use]
 pub fn clip(text: &str, max: usize) -> String {
     let (mut head, tail) = (2 * max / 3, max / 3);
@@ -80,7 +80,7 @@ pub fn clip(text: &str, max: usize) -> String {
     format!("{head}…{}", &text[start..])
 }
 
-/// An address to follow; none if it leads anywhere but to the web.
+/// Returns a URL to link to; none if it is not a web URL.
 #[must_use]
 pub fn web_address(url: &str) -> Option<&str> {
     let is_scheme = |scheme: &str| {
@@ -93,7 +93,7 @@ pub fn web_address(url: &str) -> Option<&str> {
         .then_some(url)
 }
 
-/// A count with its thousands apart.
+/// A count with thousands separators.
 #[derive(Debug, Clone, Copy)]
 pub struct Count(pub u64);
 
@@ -111,13 +111,13 @@ impl fmt::Display for Count {
     }
 }
 
-/// A count with the noun it counts.
+/// Returns a count with its noun.
 #[must_use]
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", Count(n), if n == 1 { one } else { many })
 }
 
-/// A part of a whole, to the tenth of a percent; never rounded to all or nothing.
+/// A part of a whole, to a tenth of a percent; never rounded to all or nothing.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {
     let tenths = 1000.0 * part as f64 / whole.max(1) as f64;
@@ -130,7 +130,7 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A size in bytes, to three digits or so.
+/// A size in bytes, to about three digits.
 #[must_use]
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
@@ -176,7 +176,7 @@ mod tests {
              <i>U+202E</i><i>U+0000</i><i>U+007F</i><i>U+200F</i>"
         );
         assert_eq!(Plain("a\u{202e}\"b").to_string(), "a\u{FFFD}&quot;b");
-        // Joiners belong to words.
+        // Joiners are parts of words.
         assert_eq!(Text("می\u{200c}خواهم").to_string(), "می\u{200c}خواهم");
     }
 

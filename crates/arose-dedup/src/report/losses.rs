@@ -1,4 +1,4 @@
-//! What of the input could not be read.
+//! The section on input that could not be read.
 
 use std::fmt::{self, Write};
 
@@ -6,16 +6,16 @@ use super::html::{Text, clip, counted};
 use super::page::MAX_VALUE;
 use crate::results::{Summary, kinds};
 
-/// Incomplete files listed.
+/// Maximum number of incomplete files listed.
 const MAX_FILES: usize = 50;
 
-/// Says what is missing; nothing if nothing is.
+/// Lists the missing input; writes nothing if the input is complete.
 pub(super) fn put(f: &mut String, summary: &Summary) -> fmt::Result {
     let counts = &summary.counts;
     if counts.null_text > 0 {
         writeln!(
             f,
-            "<p>{} null text. They are not compared and stay in the kept output.</p>",
+            "<p>{} null text. They are not compared and are kept.</p>",
             counted(counts.null_text, "record has", "records have")
         )?;
     }

@@ -1,15 +1,15 @@
 //! A random sample of a few of many.
 //!
-//! *Question.* Which three of a million pairs should a person look at, such that two runs agree and
-//! no order of reading favours any?
+//! *Question.* Which three of a million pairs should a person inspect, such that two runs choose
+//! the same ones and no order of reading favours any?
 //!
-//! *Idea.* Every item draws a number, a mixture of the seed and its own name; the smallest numbers
-//! win. That is a uniform choice without replacement, and it does not depend on the order in which
-//! the items come. *Cost.* `k` items held; time `O(1)` for an item that loses.
+//! *Idea.* Every item draws a number, a hash of the seed and its own name, and the smallest numbers
+//! are chosen. This is a uniform sample without replacement, and it does not depend on the order of
+//! the items. *Cost.* Memory for `k` items; time `O(1)` for an item that is not chosen.
 
 use arose::mix::mix;
 
-/// The winners so far.
+/// The items chosen so far.
 #[derive(Debug, Clone)]
 pub(super) struct Lot<T> {
     seed: u64,
@@ -19,7 +19,7 @@ pub(super) struct Lot<T> {
 }
 
 impl<T> Lot<T> {
-    /// A lot with `size` winners.
+    /// Creates a sample of `size` items.
     pub(super) fn new(seed: u64, size: usize) -> Self {
         Self {
             seed,
@@ -28,7 +28,7 @@ impl<T> Lot<T> {
         }
     }
 
-    /// Draws a number for the item called `name`, which must be its own.
+    /// Draws a number for the item `name`, which must be unique.
     pub(super) fn draw(&mut self, name: u64, item: impl FnOnce() -> T) {
         let number = mix(mix(self.seed) ^ name);
         let place = self.winners.partition_point(|(held, _)| *held < number);
@@ -38,7 +38,7 @@ impl<T> Lot<T> {
         }
     }
 
-    /// Those with the smallest numbers, smallest first.
+    /// Returns the items with the smallest numbers, smallest first.
     pub(super) fn winners(&self) -> impl Iterator<Item = &T> {
         self.winners.iter().map(|(_, item)| item)
     }
@@ -69,7 +69,8 @@ mod tests {
         }
     }
 
-    /// Each of 10 items wins 3,000 times in 10,000 draws of 3, within four standard errors (46).
+    /// Each of 10 items is chosen 3,000 times in 10,000 draws of 3, within four standard errors
+    /// (46).
     #[test]
     fn everyone_has_the_same_chance() {
         let names: Vec<u64> = (0..10).collect();

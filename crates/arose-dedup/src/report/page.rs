@@ -102,7 +102,8 @@ impl Page<'_> {
     fn headline(&self) -> String {
         let counts = &self.summary.counts;
         let read = counted(counts.read, "document", "documents");
-        let copies = counts.dropped().saturating_sub(counts.dropped_filtered);
+        let others = counts.dropped_filtered + counts.dropped_superseded;
+        let copies = counts.dropped().saturating_sub(others);
         match (counts.read, copies) {
             (0, _) => "No documents to compare".to_owned(),
             (_, 0) => format!("No duplicates among {read}"),
@@ -167,6 +168,11 @@ impl Page<'_> {
             let share = percent(counts.dropped_filtered, counts.read);
             write!(title, ", rejected by the filter {share}")?;
         }
+        if counts.dropped_superseded > 0 {
+            parts.push(("superseded", counts.dropped_superseded));
+            let share = percent(counts.dropped_superseded, counts.read);
+            write!(title, ", superseded {share}")?;
+        }
         plot::shares(f, &title, &parts)?;
         self.account(f)?;
         losses::put(f, self.summary)?;
@@ -186,7 +192,7 @@ impl Page<'_> {
         if counts.dropped() > 0 {
             write!(
                 f,
-                "{} dropped: {} and {}{}{}{}. Each duplicate is itself similar to the document kept in \
+                "{} dropped: {} and {}{}{}{}{}. Each duplicate is itself similar to the document kept in \
                  its place. ",
                 counted(counts.dropped(), "was", "were"),
                 counted(counts.dropped_exact, "exact duplicate", "exact duplicates"),
@@ -202,6 +208,10 @@ impl Page<'_> {
                 match counts.dropped_filtered {
                     0 => String::new(),
                     n => format!(", and {} that the filter rejects", Count(n)),
+                },
+                match counts.dropped_superseded {
+                    0 => String::new(),
+                    n => format!(", and {} fetched again later", Count(n)),
                 }
             )?;
         }
@@ -267,6 +277,10 @@ impl Page<'_> {
         if counts.dropped_filtered > 0 {
             let n = counts.dropped_filtered;
             row("in2 filtered", "Dropped by the filter", n, read)?;
+        }
+        if counts.dropped_superseded > 0 {
+            let n = counts.dropped_superseded;
+            row("in2 superseded", "Superseded by a later version", n, read)?;
         }
         f.write_str("</tbody></table>\n")?;
         writeln!(

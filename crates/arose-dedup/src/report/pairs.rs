@@ -1,4 +1,4 @@
-//! What `pairs.parquet` tells: how similar the pairs are, and a few of them to look at.
+//! The similarity of pairs, and a sample of them, from `pairs.parquet`.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use super::lot::Lot;
 use crate::results::pairs::{Pair, Rows, for_each_row};
 use arose::mix::mix;
 
-/// Pairs shown of each level.
+/// Number of pairs shown of each similarity range.
 const MAX_PAIRS: usize = 3;
 
-/// Bars of one hundredth, and one for similarity 1.
+/// Number of bars of one hundredth, and one for similarity 1.
 pub(super) const N_BARS: usize = 101;
 
-/// A range of similarities; pairs are shown range by range.
+/// A similarity range. Pairs are shown range by range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Below80,
@@ -26,7 +26,7 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// All, the least similar first.
+    /// All ranges, the least similar first.
     pub(super) const ALL: [Level; 7] = [
         Level::Below80,
         Level::From80,
@@ -49,7 +49,7 @@ impl Level {
         }
     }
 
-    /// For a heading.
+    /// The heading of the range.
     pub(super) fn name(self) -> &'static str {
         match self {
             Level::Below80 => "below 0.80",
@@ -63,12 +63,12 @@ impl Level {
     }
 }
 
-/// All pairs in figures, and a few of them.
+/// Counts of all pairs, and a sample of them.
 #[derive(Debug)]
 pub(super) struct Pairs {
-    /// Pairs by similarity in hundredths, rounded down.
+    /// Number of pairs by similarity in hundredths, rounded down.
     pub(super) histogram: [u64; N_BARS],
-    /// By level, in the order of [`Level::ALL`].
+    /// By range, in the order of [`Level::ALL`].
     levels: Vec<(u64, Lot<Pair>)>,
 }
 
@@ -97,12 +97,12 @@ impl Pairs {
         lot.draw(mix(a).wrapping_add(b), || rows.pair(row));
     }
 
-    /// How many pairs have a similarity.
+    /// Returns the number of pairs with a similarity.
     pub(super) fn n_measured(&self) -> u64 {
         self.histogram.iter().sum()
     }
 
-    /// The levels that have pairs: how many, and some of them.
+    /// Returns the ranges that have pairs, with the number of pairs and a sample of them.
     pub(super) fn levels(&self) -> impl Iterator<Item = (Level, u64, Vec<&Pair>)> {
         let levels = Level::ALL.into_iter().zip(&self.levels);
         levels
@@ -110,14 +110,14 @@ impl Pairs {
             .map(|(level, (count, lot))| (level, *count, lot.winners().collect()))
     }
 
-    /// The documents of all pairs to be shown.
+    /// Returns the documents of all pairs to be shown.
     pub(super) fn docs(&self) -> impl Iterator<Item = u64> {
         let pairs = self.levels.iter().flat_map(|(_, lot)| lot.winners());
         pairs.flat_map(|pair| [pair.a, pair.b])
     }
 }
 
-/// The bar of a similarity; what rounding did to a hundredth is undone.
+/// Returns the bar of a similarity, corrected for the rounding of hundredths.
 fn bar(similarity: f64) -> usize {
     let hundredths = (similarity.clamp(0.0, 1.0) * 100.0 + 1e-9).floor();
     match similarity < 1.0 {

@@ -1,7 +1,7 @@
-//! Plots as SVG, drawn so that style and dark mode come from the page.
+//! Plots as SVG, styled by the page, including dark mode.
 //!
 //! Sizes are those of a narrow screen, and a plot is stretched only a little, so its letters stay
-//! readable everywhere. Every plot has a title and a description for those who do not see it.
+//! readable everywhere. Every plot has a title and a description for screen readers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -15,7 +15,7 @@ const RIGHT: f64 = 468.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 252.0;
 
-/// How many clusters there are of each size, both axes logarithmic.
+/// Plots the number of clusters of each size, with logarithmic axes.
 pub(super) fn cluster_sizes(f: &mut String, counts: &BTreeMap<u32, u64>) -> fmt::Result {
     let largest = counts.keys().next_back().copied().unwrap_or(1);
     let most = counts.values().copied().max().unwrap_or(1);
@@ -36,7 +36,7 @@ pub(super) fn cluster_sizes(f: &mut String, counts: &BTreeMap<u32, u64>) -> fmt:
         )?;
         below(f, at, &short(tick))?;
     }
-    // Sizes that would be drawn at the same place are drawn once.
+    // Sizes at the same position are drawn once.
     let places: BTreeSet<(i64, i64)> = counts
         .iter()
         .map(|(&size, &count)| {
@@ -50,7 +50,7 @@ pub(super) fn cluster_sizes(f: &mut String, counts: &BTreeMap<u32, u64>) -> fmt:
     close(f, "documents in the cluster", "clusters of this size")
 }
 
-/// How many pairs there are of each similarity: bars of one hundredth, the last for exactly 1.
+/// Plots the number of pairs of each similarity: bars of one hundredth, the last for exactly 1.
 pub(super) fn similarities(f: &mut String, histogram: &[u64]) -> fmt::Result {
     let last = histogram.len() - 1;
     let lowest = histogram.iter().position(|&n| n > 0).unwrap_or(last);
@@ -102,7 +102,7 @@ fn bar(
     scale: &Scale,
 ) -> fmt::Result {
     let height = (count as f64 / scale.top).min(1.0) * (BOTTOM - TOP);
-    // Something is never drawn as nothing.
+    // A nonzero value is never drawn as zero.
     let (height, width) = (height.max(1.5), (step - 1.5).max(1.0));
     let (x, y) = (left + 0.75, BOTTOM - height);
     write!(
@@ -116,7 +116,7 @@ fn bar(
     }
 }
 
-/// Marks a bar that is too long to be drawn, and says how long it is.
+/// Marks a bar that is too long to be drawn, with its value.
 fn cut(f: &mut String, from: f64, to: f64, count: u64) -> fmt::Result {
     let (at, anchor) = match from > WIDTH / 2.0 {
         true => (from - 4.0, "end"),
@@ -135,7 +135,7 @@ fn cut(f: &mut String, from: f64, to: f64, count: u64) -> fmt::Result {
     )
 }
 
-/// Parts of a whole in one bar; nothing if the whole is nothing.
+/// Draws parts of a whole in one bar; nothing if the whole is zero.
 pub(super) fn shares(f: &mut String, title: &str, parts: &[(&str, u64)]) -> fmt::Result {
     let total: u64 = parts.iter().map(|(_, n)| n).sum();
     if total == 0 {
@@ -158,7 +158,7 @@ pub(super) fn shares(f: &mut String, title: &str, parts: &[(&str, u64)]) -> fmt:
     f.write_str("</svg>")
 }
 
-/// A bar beside a number in a table, which says the same.
+/// Draws a bar next to a number in a table, for the same value.
 pub(super) fn inline_bar(f: &mut String, share: f64) -> fmt::Result {
     let width = 100.0 * share.clamp(0.0, 1.0);
     write!(
@@ -208,17 +208,17 @@ fn below(f: &mut String, at: f64, label: &str) -> fmt::Result {
     )
 }
 
-/// From a share of the width to its place.
+/// Converts a share of the width to a coordinate.
 fn across(share: f64) -> f64 {
     LEFT + share * (RIGHT - LEFT)
 }
 
-/// From a share of the height to its place.
+/// Converts a share of the height to a coordinate.
 fn down(share: f64) -> f64 {
     BOTTOM - share * (BOTTOM - TOP)
 }
 
-/// A number for an axis.
+/// Formats a number for an axis.
 fn short(n: f64) -> String {
     match n {
         ..1000.0 => format!("{n}"),
@@ -235,18 +235,18 @@ struct LogAxis {
 }
 
 impl LogAxis {
-    /// An axis from `from` to a little beyond `largest`.
+    /// Creates an axis from `from` to a little beyond `largest`.
     fn new(from: f64, largest: f64) -> Self {
         let to = (largest * 1.3).max(10.0);
         Self { from, to }
     }
 
-    /// Where a value is, as a share of the axis.
+    /// Returns the position of a value, as a share of the axis.
     fn place(&self, value: f64) -> f64 {
         (value / self.from).ln() / (self.to / self.from).ln()
     }
 
-    /// Powers of ten, with twice and five times them if there are few.
+    /// Returns powers of ten, and two and five times them if there are few.
     fn ticks(&self) -> Vec<f64> {
         let decades = (self.to / self.from).log10();
         let steps: &[f64] = match decades {
@@ -261,7 +261,7 @@ impl LogAxis {
     }
 }
 
-/// A linear scale for bars, which one outlier may break through.
+/// A linear scale for bars, which one outlier may exceed.
 struct Scale {
     top: f64,
 }

@@ -1,4 +1,4 @@
-//! The section on quality: what each published rule rejects, with examples.
+//! The section on quality: the documents that each published rule rejects, with examples.
 
 use std::fmt::{self, Write};
 
@@ -6,10 +6,10 @@ use super::html::{Count, Text, clip, counted, percent};
 use super::page::section;
 use crate::results::{QualityCounts, Summary};
 
-/// Characters shown of an ID or a text.
+/// Maximum number of characters shown of an ID or a text.
 const MAX_SHOWN: usize = 120;
 
-/// Writes the section, where quality was measured.
+/// Writes the section, if quality was measured.
 pub(super) fn put(f: &mut String, summary: &Summary) -> fmt::Result {
     let Some(quality) = &summary.quality else {
         return Ok(());
@@ -22,10 +22,10 @@ pub(super) fn put(f: &mut String, summary: &Summary) -> fmt::Result {
         counted(quality.fails_any, "document fails", "documents fail")
     )?;
     match quality.filter.is_empty() {
-        true => f.write_str("No filter was chosen, so none was dropped for it.</p>\n")?,
+        true => f.write_str("No filter was chosen, so none was dropped for quality.</p>\n")?,
         false => writeln!(
             f,
-            "{} dropped by the filter <code>{}</code> before duplicates were looked for.</p>",
+            "{} dropped by the filter <code>{}</code> before the search for duplicates.</p>",
             counted(
                 summary.counts.dropped_filtered,
                 "document was",

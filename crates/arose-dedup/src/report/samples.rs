@@ -1,4 +1,4 @@
-//! The evidence: the documents, texts and differences behind what is shown.
+//! The evidence: the documents, texts and differences of the shown pairs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -15,23 +15,23 @@ use super::pairs::Pairs;
 use super::side_by_side::{Showing, rows};
 use crate::results::{Detail, Pair, Repeated, Summary, Text as Readable, details, texts};
 
-/// Characters shown of a name or an address.
+/// Maximum number of characters shown of a name or a URL.
 const MAX_NAME: usize = 120;
 
-/// Characters shown of a name inside a sentence.
+/// Maximum number of characters shown of a name inside a sentence.
 const MAX_SHORT_NAME: usize = 40;
 
-/// What is known about the documents shown.
+/// The data of the shown documents.
 pub(super) struct Evidence {
     details: BTreeMap<u64, Detail>,
     texts: BTreeMap<u64, Readable>,
     case: Case,
-    /// Of the policy `content`.
+    /// The data of the policy `content`.
     repeated: Option<Repeated>,
 }
 
 impl Evidence {
-    /// Picks the rows of the documents to be shown, and reads the texts of those in pairs.
+    /// Selects the rows of the documents to be shown, and reads the texts of those in pairs.
     pub(super) fn gather<'a>(
         out: &Path,
         summary: &Summary,
@@ -65,12 +65,12 @@ impl Evidence {
         })
     }
 
-    /// What is known of a document.
+    /// Returns the data of a document.
     pub(super) fn detail(&self, doc: u64) -> Option<&Detail> {
         self.details.get(&doc)
     }
 
-    /// The name of a document, and its address if it has one.
+    /// Writes the name of a document, and its URL if it has one.
     pub(super) fn name(&self, f: &mut String, doc: u64) -> fmt::Result {
         let Some(detail) = self.detail(doc) else {
             return write!(f, "<bdi class=\"id\">document {doc}</bdi>");
@@ -83,7 +83,7 @@ impl Evidence {
         }
     }
 
-    /// The name of a document inside a sentence.
+    /// Writes the name of a document inside a sentence.
     pub(super) fn short_name(&self, f: &mut String, doc: u64) -> fmt::Result {
         match self.detail(doc) {
             Some(detail) => write!(f, "<bdi>{}</bdi>", Text(&clip(&detail.id, MAX_SHORT_NAME))),
@@ -91,12 +91,12 @@ impl Evidence {
         }
     }
 
-    /// Whether frames are marked.
+    /// Returns whether frames are marked.
     pub(super) fn has_frames(&self) -> bool {
         self.repeated.is_some()
     }
 
-    /// Two documents side by side.
+    /// Writes two documents side by side.
     pub(super) fn compare(&self, f: &mut String, pair: &Pair) -> fmt::Result {
         f.write_str("<table class=\"diff\"><thead><tr>")?;
         for doc in [pair.a, pair.b] {
@@ -132,7 +132,7 @@ impl Evidence {
     }
 }
 
-/// An address, to be followed if it leads to the web.
+/// Writes a URL, as a link if it is a web URL.
 fn address(f: &mut String, url: &str) -> fmt::Result {
     let shown = url.strip_prefix("https://").unwrap_or(url);
     let shown = clip(shown, MAX_NAME);
@@ -147,12 +147,12 @@ fn address(f: &mut String, url: &str) -> fmt::Result {
     }
 }
 
-/// Why a text is not shown, if it is not.
+/// Returns the reason why a text is not shown, if there is one.
 fn missing(f: &mut String, text: Option<&Readable>) -> fmt::Result {
     let why = match text {
         Some(Err(why)) => why,
         Some(Ok(_)) => "This text could be read again, the other could not.",
-        None => "Its place in the source is not known.",
+        None => "Its position in the source is not known.",
     };
     write!(f, "<td class=\"gap\">{why}</td>")
 }

@@ -1,4 +1,4 @@
-//! Two texts in two columns, with what differs marked.
+//! Two texts in two columns, with differences marked.
 
 use std::fmt::{self, Write};
 use std::ops::Range;
@@ -9,27 +9,27 @@ use super::diff::{Bounds, Change, Diff, Hunk, Pieces};
 use super::html::{Count, Text, clip, counted};
 use crate::results::Repeated;
 
-/// Pieces shown at each end of one long change.
+/// Number of pieces shown at each end of one long change.
 const MAX_RUN: usize = 60;
 
-/// Characters shown of one run of text, whatever its pieces.
+/// Maximum number of characters shown of one run of text, whatever its pieces.
 const MAX_CHARS: usize = 4000;
 
-/// Pieces shown of texts that are equal.
+/// Number of pieces shown of equal texts.
 const N_OPENING: usize = 60;
 
 /// How two texts are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Showing<'a> {
-    /// How they are cut into what is compared.
+    /// How they are split into pieces.
     pub tokenizer: Tokenizer,
     /// How much is shown.
     pub bounds: Bounds,
-    /// What sites repeat, with the URLs of both, if frames are to be marked.
+    /// The text that sites repeat, with the URLs of both, if frames are to be marked.
     pub frames: Option<(&'a Repeated, [Option<&'a str>; 2])>,
 }
 
-/// The rows of a table of two columns, one for each text.
+/// Returns the rows of a table of two columns, one for each text.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn rows(f: &mut String, texts: [&str; 2], showing: Showing<'_>) -> fmt::Resu
     table(f, texts, showing, |_| String::new()).map(drop)
 }
 
-/// The same, where each row with differences has an ID, `d1` and so on; how many there are.
+/// The same, but each row with differences has an ID, `d1` and so on. Also returns their number.
 ///
 /// # Errors
 ///
@@ -51,7 +51,8 @@ pub fn numbered_rows(
     table(f, texts, showing, |number| format!(" id=\"d{number}\""))
 }
 
-/// Writes the rows, each with the attribute of its number, and returns how many have differences.
+/// Writes the rows, each with the attribute of its number. Returns the number of rows with
+/// differences.
 fn table(
     f: &mut String,
     texts: [&str; 2],
@@ -75,7 +76,7 @@ fn table(
         f.write_str("</tr>")?;
         let how = match is_same_text {
             true => "the two texts are identical",
-            false => "they differ only in case, punctuation or white space",
+            false => "they differ only in case, punctuation or whitespace",
         };
         let n = counted(a.len() as u64, "token is", "tokens are");
         gap(f, &format!("All {n} equal: {how}."))?;
@@ -132,7 +133,7 @@ fn show(
     f.write_str("</tr>")
 }
 
-/// One text's part of a hunk, with what only this text has marked.
+/// Writes one text's part of a hunk, with text marked that only this text has.
 fn cell(
     f: &mut String,
     pieces: &Pieces<'_>,
@@ -152,7 +153,7 @@ fn cell(
     f.write_str("</bdi></td>")
 }
 
-/// Marks the text of some pieces but for the blanks after it.
+/// Marks the text of a range of pieces, without the whitespace after it.
 fn marked_run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result {
     let text = pieces.text(range.clone());
     let blanks = &text[text.trim_end().len()..];
@@ -162,7 +163,7 @@ fn marked_run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::
     write!(f, "<mark>{marked}</mark>{}", Text(&clip(blanks, 2)))
 }
 
-/// The text of some pieces, shortened if there are very many.
+/// Writes the text of a range of pieces, shortened if there are very many.
 fn run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result {
     if range.len() <= 2 * MAX_RUN {
         for (range, weight) in pieces.runs(range) {
@@ -178,7 +179,7 @@ fn run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result 
     run(f, pieces, tail)
 }
 
-/// A text, as frame if it has a weight.
+/// Writes a text, as frame if it has a weight.
 fn shade(f: &mut String, text: &str, weight: Option<f64>) -> fmt::Result {
     let Some(weight) = weight else {
         return write!(f, "{}", Text(text));

@@ -1,26 +1,26 @@
-//! The sites that lose most documents, in bounded memory.
+//! The sites with the most dropped documents, found in bounded memory.
 //!
-//! *Question.* Ten million documents may come from as many sites. Which twenty lost most documents
-//! as duplicates, without a count for every site?
+//! *Question.* Ten million documents may come from as many sites. Which twenty sites have the most
+//! dropped documents, without a count for every site?
 //!
-//! *Idea.* Two passes. The first finds who can be among them: a table of `k` counters; a site that
-//! finds no free one takes one off all of them (Misra & Gries 1982). The second counts those that
-//! are left exactly. *Error.* None for sites that lost more than `1 / (k + 1)` of all documents
-//! lost, or if there are at most `k` sites. *Cost.* `k` names; amortised `O(1)` per document.
+//! *Idea.* Two passes. The first finds the candidates with a table of `k` counters. A site without
+//! a free counter subtracts one from all of them (Misra & Gries 1982). The second pass counts the
+//! remaining sites exactly. *Error.* None for sites with more than `1 / (k + 1)` of all dropped
+//! documents, or if there are at most `k` sites. *Cost.* `k` names; amortised `O(1)` per document.
 
 use std::collections::HashMap;
 
-/// Counters of the first pass.
+/// Number of counters of the first pass.
 const MAX_CANDIDATES: usize = 1 << 14;
 
-/// Sites that may have lost many documents.
+/// Sites that may have many dropped documents.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     counters: HashMap<String, u64>,
 }
 
 impl Candidates {
-    /// A document of this site was lost.
+    /// Counts a dropped document of this site.
     pub(super) fn add(&mut self, site: String) {
         self.add_within(site, MAX_CANDIDATES);
     }
@@ -45,7 +45,7 @@ impl Candidates {
     }
 }
 
-/// What a site had and lost.
+/// The number of documents of a site, and of those dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) documents: u64,
@@ -65,12 +65,12 @@ impl Tallies {
         }
     }
 
-    /// Whether there is anything to count.
+    /// Returns whether there is anything to count.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The `n` sites that lost most, most first.
+    /// Returns the `n` sites with the most dropped documents, in descending order.
     pub(super) fn largest(self, n: usize) -> Vec<(String, Tally)> {
         let mut tallies: Vec<(String, Tally)> = self.0.into_iter().collect();
         tallies.sort_unstable_by(|(name, tally), (other_name, other)| {
@@ -88,7 +88,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whoever holds more than one part in `k + 1` is found, whatever the order.
+        /// A site with more than one part in `k + 1` is found, in any order.
         #[test]
         fn heavy_sites_survive(names in prop::collection::vec(0_u8..20, 1..200), k in 1_usize..10) {
             let mut candidates = Candidates::default();

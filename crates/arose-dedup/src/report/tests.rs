@@ -1,4 +1,4 @@
-//! Whole reports.
+//! Tests of complete reports.
 
 mod run;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use run::{PairRow, Row, Run};
 
-/// All elements there may be; none of them loads or runs anything.
+/// All allowed elements. None of them loads or runs anything.
 const ELEMENTS: &str = " html head meta title style body header main footer nav section article p \
     h1 h2 h3 h4 a b i strong small span code bdi mark table caption thead tbody tr th td div figure \
     figcaption details summary svg desc g line rect circle path text ";
@@ -53,7 +53,7 @@ fn check_page(html: &str) {
     assert!(html.contains("default-src 'none'"));
 }
 
-/// The number in the row of the account that has this name.
+/// The number in the row of this name in the table of counts.
 fn counted(html: &str, name: &str) -> u64 {
     let row = format!("<th scope=\"row\">{name}</th><td class=\"n\">");
     let (_, rest) = html.split_once(&row).expect(name);
@@ -83,7 +83,7 @@ fn counts_are_those_of_the_summary() {
     let (clusters, largest) = (expected("clusters"), expected("largest_cluster"));
     assert!(html.contains(&format!("from {clusters} clusters")));
     assert!(html.contains(&format!("the largest has {largest}.")));
-    // Six kinds of evidence, and none of them missing.
+    // Six kinds of evidence, all of them present.
     for text in [
         "Similarity 0.80 to 0.85",
         "Similarity 1 ",
@@ -228,14 +228,14 @@ fn sources_that_are_gone_or_changed() {
     let text = std::fs::read_to_string(&source).unwrap();
     std::fs::write(&source, text.replace("was", "has")).unwrap();
     let html = run.report().unwrap();
-    assert!(html.contains("holds another text by now"));
+    assert!(html.contains("now contains another text"));
     assert!(html.contains("the other could not"));
     std::fs::write(&source, "{}").unwrap();
     assert!(run.report().unwrap().contains("has changed since"));
     std::fs::remove_file(&source).unwrap();
     let html = run.report().unwrap();
     check_page(&html);
-    assert_eq!(html.matches("no longer there").count(), 2);
+    assert_eq!(html.matches("no longer exists").count(), 2);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_file_that_is_an_input_twice() {
     assert!(html.contains("All 2 tokens are equal: the two texts are identical."));
 }
 
-/// A million words, changed all over; one line of five megabytes without a blank; one token.
+/// A million words, changed everywhere; one line of five megabytes without whitespace; one token.
 #[test]
 fn huge_texts_stay_small() {
     let words: Vec<String> = (0..1_000_000_u32).map(|i| (i % 7919).to_string()).collect();

@@ -1,6 +1,6 @@
 //! Groups of kept documents that are versions of the same content, under the policy `content`.
 //!
-//! Memory: four bytes per document, for the sizes of groups, and what is shown.
+//! Memory: four bytes per document for the sizes of groups, and the shown rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,13 +10,13 @@ use super::documents::Cluster;
 use crate::results::Summary;
 use crate::results::table::scan;
 
-/// Groups shown.
+/// Maximum number of groups shown.
 const MAX_GROUPS: usize = 10;
 
 const COLUMNS: [&str; 3] = ["doc", "kept", "group"];
 
-/// The largest groups of at least two kept documents, largest first; each has the document that
-/// names it as the kept one. Empty unless the run grouped versions.
+/// Returns the largest groups of at least two kept documents, largest first. The document that
+/// names a group is listed as its kept one. Empty unless the run grouped versions.
 pub(super) fn largest_groups(path: &Path, summary: &Summary) -> Result<Vec<Cluster>, Error> {
     if summary.counts.versions == 0 {
         return Ok(Vec::new());

@@ -10,7 +10,7 @@ use arrow_array::Array;
 use super::Error;
 use super::table::{Batch, scan, select};
 
-/// Names longer than any legal host are cut, so that tables of them have a size.
+/// Names longer than any valid host are truncated, so that tables of them have a bounded size.
 const MAX_NAME_BYTES: usize = 255;
 
 const COLUMNS: [&str; 12] = [
@@ -28,36 +28,36 @@ const COLUMNS: [&str; 12] = [
     "group",
 ];
 
-/// A document as the table describes it.
+/// A row of the table of documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detail {
-    /// The input's own name for it, else its file and position.
+    /// Its ID in the input, or else its file and position.
     pub id: String,
     /// Its URL.
     pub url: Option<String>,
-    /// The file it was read from.
+    /// The file from which it was read.
     pub source: String,
-    /// Where in that file.
+    /// Its position in that file.
     pub position: Option<Position>,
-    /// Of its tokens, in hexadecimal.
+    /// The digest of its tokens, in hexadecimal.
     pub digest: String,
-    /// How many tokens it has.
+    /// Number of tokens.
     pub n_tokens: u32,
-    /// The kept document of its cluster: the one it was dropped for, or itself.
+    /// The kept document of its cluster: the one for which it was dropped, or itself.
     pub cluster: u64,
-    /// The kept document that its versions are grouped under; that of its cluster if it has none.
+    /// The kept document of its group of versions; that of its cluster if it has no versions.
     pub group: u64,
-    /// Whether it stays.
+    /// Whether it is kept.
     pub kept: bool,
-    /// The document it was dropped for.
+    /// The document for which it was dropped.
     pub kept_doc: Option<u64>,
-    /// The rule it was dropped by.
+    /// The rule by which it was dropped.
     pub rule: Option<String>,
-    /// How similar it is to the document it was dropped for.
+    /// Its similarity to the document for which it was dropped.
     pub similarity: Option<f64>,
 }
 
-/// The rows of these documents, which must ascend, of the table at `path`.
+/// Returns the rows of these documents, which must be ascending, of the table at `path`.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn details(path: &Path, docs: &[u64]) -> Result<BTreeMap<u64, Detail>, Error
 ///
 /// # Errors
 ///
-/// If the table cannot be read, or `each` says so.
+/// If the table cannot be read, or `each` returns an error.
 pub fn for_each<E: From<Error>>(
     path: &Path,
     mut each: impl FnMut(u64, Detail) -> Result<(), E>,
@@ -119,7 +119,7 @@ pub fn for_each_url(path: &Path, mut each: impl FnMut(Option<&str>)) -> Result<(
 }
 
 /// Calls `each` with ordinal and cluster of every document in order. A cluster is a kept document
-/// and the documents dropped for it, and goes by the ordinal of the kept one.
+/// and the documents dropped for it. It is identified by the ordinal of the kept document.
 ///
 /// # Errors
 ///
@@ -159,7 +159,7 @@ fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
         digest: text("digest")?.unwrap_or_default(),
         n_tokens: batch.u32s("n_tokens")?.value(i),
         cluster,
-        // Runs of earlier versions know no groups.
+        // Runs of earlier versions have no groups.
         group: match batch.has("group") {
             true => batch.u64s("group")?.value(i),
             false => cluster,
@@ -171,7 +171,7 @@ fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
     })
 }
 
-/// The site of a URL; none if it has no host.
+/// Returns the site of a URL; none if it has no host.
 pub fn site_of(url: &str) -> Option<String> {
     let host = host_of(url)?;
     let mut site = site(host, SiteKind::Registrable).into_owned();
@@ -181,7 +181,7 @@ pub fn site_of(url: &str) -> Option<String> {
     (!site.is_empty()).then_some(site)
 }
 
-/// The host, perhaps with a port, between `//` and the path.
+/// Returns the host between `//` and the path, possibly with a port.
 pub fn host_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("//")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;

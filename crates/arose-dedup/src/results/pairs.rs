@@ -29,15 +29,15 @@ pub struct Pair {
     pub b: u64,
     /// The Jaccard similarity of their shingles.
     pub jaccard: Option<f64>,
-    /// Features in common, `0..=6`.
+    /// Number of common super-shingles, `0..=6`.
     pub b_sim: Option<u32>,
-    /// Simhash bits in agreement, `0..=384`.
+    /// Number of matching simhash bits, `0..=384`.
     pub c_sim: Option<u32>,
     /// The weighted and the unweighted score of the policy `content`.
     pub content: Option<[f64; 2]>,
     /// The rule that makes them duplicates.
     pub rule: String,
-    /// What the scores were computed from: `text`, `sketch` or `none`.
+    /// The basis of the scores: `text`, `sketch` or `none`.
     pub verified: String,
 }
 
@@ -45,12 +45,12 @@ pub struct Pair {
 ///
 /// # Errors
 ///
-/// If the table cannot be read, or `each` says so.
+/// If the table cannot be read, or `each` returns an error.
 pub fn for_each(path: &Path, mut each: impl FnMut(Pair) -> Result<(), Error>) -> Result<(), Error> {
     for_each_row(path, |rows, row| each(rows.pair(row)))
 }
 
-/// Calls `each` with the place of every pair in order.
+/// Calls `each` with the position of every pair in order.
 pub(crate) fn for_each_row(
     path: &Path,
     mut each: impl FnMut(&Rows<'_>, usize) -> Result<(), Error>,
@@ -61,7 +61,7 @@ pub(crate) fn for_each_row(
     })
 }
 
-/// The pair of two documents, in either order, if the run lists it.
+/// Returns the pair of two documents, in either order, if the run lists it.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ pub fn find(path: &Path, a: u64, b: u64) -> Result<Option<Pair>, Error> {
     Ok(found.into_iter().next())
 }
 
-/// The first `max` pairs both of whose documents are in `docs`.
+/// Returns the first `max` pairs both of whose documents are in `docs`.
 ///
 /// # Errors
 ///
@@ -95,14 +95,14 @@ pub fn among(path: &Path, docs: &BTreeSet<u64>, max: usize) -> Result<Vec<Pair>,
     Ok(found)
 }
 
-/// Some pairs, by column.
+/// A batch of pairs, by column.
 pub(crate) struct Rows<'a> {
     a: &'a UInt64Array,
     b: &'a UInt64Array,
     jaccard: &'a Float64Array,
     b_sim: &'a UInt32Array,
     c_sim: &'a UInt32Array,
-    /// Runs of earlier versions have none.
+    /// Runs of earlier versions do not have this column.
     content: Option<[&'a Float64Array; 2]>,
     rule: &'a StringArray,
     verified: &'a StringArray,

@@ -1,10 +1,10 @@
-//! What the summary of a run says of the quality of its documents.
+//! The quality of the documents in the summary of a run.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// Documents by the rules of quality that they fail.
+/// Number of documents by the quality rules that they fail.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct QualityCounts {
     /// Rules whose failure drops a document.
@@ -28,9 +28,9 @@ pub struct RuleCount {
     pub measures: String,
     /// The values that pass.
     pub passes: String,
-    /// How many documents fail it.
+    /// Number of documents that fail it.
     pub fails: u64,
-    /// The first of these.
+    /// The first of these documents.
     pub examples: Vec<Example>,
 }
 

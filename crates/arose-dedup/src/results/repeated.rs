@@ -16,11 +16,11 @@ use crate::column::Scan;
 use crate::config::SiteCounts;
 use crate::report::diff::Pieces;
 use crate::stage::counts::Framed;
-use crate::stage::tables::Table;
 use crate::stage::urls::site_digest;
 use crate::stage::weigher::{Weigher, key, salt};
+use crate::table::Table;
 
-/// The file in the output directory.
+/// The name of the file in the output directory.
 pub(crate) const REPEATS: &str = "repeats.parquet";
 
 /// Rows written at a time.
@@ -52,7 +52,7 @@ pub(crate) fn write(counts: &Path, path: &Path) -> Result<(), crate::Error> {
     table.close()
 }
 
-/// What sites repeat of some documents of a run.
+/// The text of chosen documents of a run that their sites repeat.
 #[derive(Debug, Clone)]
 pub struct Repeated {
     site: SiteKind,
@@ -62,9 +62,9 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// Looks up the word pairs of some documents, given by URL and text; none if the policy of the
-    /// run does not ask what sites repeat. Images are not part of the texts, so a word pair with an
-    /// image in it is not found. One pass over the table.
+    /// Looks up the word pairs of these documents, given by URL and text. Returns none if the
+    /// policy of the run does not count repeated text. Images are not part of the texts, so a word
+    /// pair with an image is not found. Takes one pass over the table.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Repeated {
         Ok(Some(repeated))
     }
 
-    /// The weight of each word pair of a document that was looked up.
+    /// Returns the weight of each word pair of a document that was looked up.
     pub(crate) fn weights(&self, url: Option<&str>, shingles: &[u64]) -> Vec<f64> {
         let salt = salt(site_digest(url, self.site));
         let mut weights = Vec::new();

@@ -73,6 +73,9 @@ pub struct Counts {
     /// Documents that a filter of quality rejected.
     #[serde(default)]
     pub dropped_filtered: u64,
+    /// Versions of pages that were fetched again later.
+    #[serde(default)]
+    pub dropped_superseded: u64,
     /// Documents without text and images.
     pub empty: u64,
     /// Documents under two shingles.
@@ -113,6 +116,7 @@ impl Counts {
         let copies = self.dropped_exact.saturating_add(self.dropped_near);
         let others = self.dropped_known.saturating_add(self.dropped_empty);
         let others = others.saturating_add(self.dropped_filtered);
+        let others = others.saturating_add(self.dropped_superseded);
         copies.saturating_add(others)
     }
 

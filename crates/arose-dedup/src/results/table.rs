@@ -24,10 +24,10 @@ use parquet::file::statistics::Statistics;
 
 use super::Error;
 
-/// Rows held at a time.
+/// Number of rows in memory at a time.
 const BATCH_ROWS: usize = 4096;
 
-/// Rows of some columns of a file.
+/// Rows of selected columns of a file.
 pub(crate) struct Batch<'a> {
     path: &'a Path,
     batch: RecordBatch,
@@ -92,7 +92,7 @@ pub(crate) fn scan<E: From<Error>>(
     Ok(())
 }
 
-/// Calls `each` with these rows, which must ascend, of these columns; rows beyond the end are
+/// Calls `each` with these rows, which must be ascending, of these columns. Rows beyond the end are
 /// skipped.
 pub(crate) fn select(
     path: &Path,
@@ -120,7 +120,7 @@ pub(crate) fn select(
     Ok(())
 }
 
-/// Calls `each` with the rows of these columns in row groups where the column `range.0` may hold a
+/// Calls `each` with the rows of these columns, in row groups whose column `range.0` may contain a
 /// value in `range.1`.
 pub(crate) fn scan_groups(
     path: &Path,
@@ -140,8 +140,8 @@ pub(crate) fn scan_groups(
     Ok(())
 }
 
-/// The files of a table: itself, or those of a directory, which a cluster writes, by name. That is
-/// the order of their rows.
+/// Returns the files of a table: itself, or those of a directory, which a cluster writes, by name.
+/// This is the order of their rows.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -155,7 +155,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        // What writers leave beside their files begins with one of these.
+        // Other files of writers begin with one of these.
         let is_table = name.ends_with(".parquet") && !name.starts_with(['.', '_']);
         if is_table {
             files.push(file);
@@ -168,14 +168,14 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Whether a row group may hold a value in a range; yes if it does not say.
+/// Returns whether a row group may contain a value in a range; true if it has no statistics.
 fn may_hold(group: &RowGroupMetaData, key: &str, range: &RangeInclusive<u64>) -> bool {
     let mut columns = group.columns().iter();
     let column = columns.find(|column| column.column_path().string() == key);
     let statistics = column.and_then(|column| column.statistics());
     match statistics {
         Some(Statistics::Int64(values)) => match (values.min_opt(), values.max_opt()) {
-            // The format keeps unsigned numbers in signed ones.
+            // The format stores unsigned numbers as signed ones.
             (Some(&min), Some(&max)) => min as u64 <= *range.end() && max as u64 >= *range.start(),
             _ => true,
         },
@@ -189,8 +189,8 @@ fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, Error> {
         path: path.to_owned(),
         source,
     })?;
-    // What Parquet itself says of the types is enough, and does not depend on how columns were held
-    // when they were written.
+    // The types of Parquet itself are sufficient, and do not depend on the columns in memory at the
+    // time of writing.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(in_file(path))
 }
@@ -211,11 +211,11 @@ fn read<E: From<Error>>(
     Ok(())
 }
 
-/// Columns of 32 bits in the tables of a run on a single machine.
+/// Names of 32-bit columns in the tables of a run on a single machine.
 const NARROW: [&str; 3] = ["n_tokens", "b_sim", "c_sim"];
 
-/// A batch with the types of a run on a single machine. A cluster writes signed numbers of 64 bits
-/// only, since Spark has no unsigned ones.
+/// Converts a batch to the types of a run on a single machine. A cluster writes only signed numbers
+/// of 64 bits, since Spark has no unsigned ones.
 fn unsigned(batch: &RecordBatch) -> RecordBatch {
     let schema = batch.schema();
     let fields = schema.fields().iter().zip(batch.columns());
@@ -267,7 +267,7 @@ mod tests {
         Arc::new(numbers.into_iter().collect::<Int64Array>())
     }
 
-    /// Rows 0 to 9 in three files, with signed numbers, beside what a writer leaves.
+    /// Rows 0 to 9 in three files, with signed numbers, next to other files of a writer.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, docs) in [("00002", 7..10), ("00000", 0..4), ("00001", 4..7)] {

@@ -1,7 +1,7 @@
 //! The texts of documents to show, read from their sources.
 //!
-//! The run's own files hold no texts. The sources may have changed or gone since; that is a note in
-//! what is shown, not an error.
+//! The files of the run contain no texts. The sources may have changed or been removed since. This
+//! is not an error but a note in the output.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,18 +11,18 @@ use arose_corpus::{Config, Document, Limits, Position, fetch};
 use super::documents::Detail;
 use crate::source::path_in;
 
-/// A record beyond this size is not shown.
+/// Maximum size in bytes of a record that is shown.
 const MAX_BYTES: usize = 8 << 20;
 
-/// A text, or why there is none.
+/// A text, or the reason why it is missing.
 pub type Text = Result<String, &'static str>;
 
-const GONE: &str = "Its source is no longer there.";
+const GONE: &str = "Its source no longer exists.";
 const CHANGED: &str = "Its source has changed since, or its record is too large to be shown.";
-const OTHER: &str = "Its source holds another text by now.";
+const OTHER: &str = "Its source now contains another text.";
 
-/// Reads the texts of `documents` again, from inputs that were read as `config` says; relative
-/// sources start at `directory` (see [`Summary::directory`](super::Summary::directory)).
+/// Reads the texts of `documents` again, from inputs that were read with `config`. Relative sources
+/// start at `directory` (see [`Summary::directory`](super::Summary::directory)).
 pub fn texts(
     documents: &BTreeMap<u64, Detail>,
     directory: &Path,
@@ -54,10 +54,11 @@ pub fn texts(
     texts
 }
 
-/// The documents at each position of a file: more than one if the file was an input more than once.
+/// The documents at each position of a file: several if the file was passed as an input several
+/// times.
 type Places = BTreeMap<Position, Vec<u64>>;
 
-/// Documents by file and position; those without a position are omitted.
+/// Returns documents by file and position. Documents without a position are omitted.
 fn by_source(documents: &BTreeMap<u64, Detail>) -> BTreeMap<&str, Places> {
     let mut sources: BTreeMap<&str, Places> = BTreeMap::new();
     for (&doc, detail) in documents {
@@ -69,7 +70,7 @@ fn by_source(documents: &BTreeMap<u64, Detail>) -> BTreeMap<&str, Places> {
     sources
 }
 
-/// The text of a document if it is the one the run has seen, by whichever digest the run has used.
+/// Returns the text of a document if it is still that of the run, by the digest that the run used.
 fn checked(found: Option<Document>, detail: Option<&Detail>) -> Text {
     let document = found.ok_or(CHANGED)?;
     let digests = [document.content_digest(), document.digest].map(|digest| digest.to_string());

@@ -1,4 +1,4 @@
-//! Pairs that share a key and pass the test of their sketches.
+//! Pairs that share a key and whose sketches pass a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::record::{Ordinal, PairKey, Samples, Vectors};
 use crate::scheme::{Bands, Rules, Tables};
 use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge};
 
-/// The step that sends sketches to where they are compared.
+/// The step that sends sketches to the parts that compare them.
 pub(super) fn live(config: &Config, context: Context) -> Box<dyn Step> {
     let n_bytes = match config.policy.criterion {
         Criterion::Jaccard(_) => size_of::<Samples>(),
@@ -43,9 +43,9 @@ struct LiveSketches {
     context: Context,
     /// Large buckets.
     long: BTreeSet<(u32, u64)>,
-    /// Huge buckets, and up to which document everybody takes part in them.
+    /// Huge buckets, and the document up to which all documents take part in them.
     huge: BTreeMap<(u32, u64), Ordinal>,
-    /// Those of the shard, one after the other.
+    /// The sketches of the shard, one after the other.
     sketches: Vec<u8>,
     live: Vec<Live>,
 }
@@ -94,8 +94,8 @@ impl Step for LiveSketches {
             };
             out.push(kind, to, live.doc.into(), &pieces)?;
         }
-        // No message about long runs holds documents of two shards: those of a third may lie
-        // between them, and long runs are taken by ordinal.
+        // No message about long runs contains documents of two shards. Documents of a third shard
+        // may be between them, and long runs are processed by ordinal.
         out.close_kind(kind::LONG)
     }
 }
@@ -117,7 +117,7 @@ struct Compare<T: Tables> {
     context: Context,
     /// Documents of large buckets.
     long: BTreeMap<(u32, u64), usize>,
-    /// Large buckets are taken as they come, which is by ordinal.
+    /// Large buckets are processed as they arrive, which is by ordinal.
     long_buckets: BTreeMap<(u32, u64), Bucket<T::Sketch>>,
     members: Vec<Live>,
     sketches: Sketches<T::Sketch>,
@@ -126,9 +126,9 @@ struct Compare<T: Tables> {
     n_pairs: u64,
 }
 
-/// Where the sketches of members are.
+/// The source of the sketches of members.
 enum Sketches<S> {
-    /// Here, in the order of the members.
+    /// In memory, in the order of the members.
     Here(Vec<S>),
     /// In the files of chunks.
     There(ChunkReader),
@@ -156,7 +156,7 @@ impl<T: Tables> Compare<T> {
         }
     }
 
-    /// Sends the candidates to where they are judged.
+    /// Sends the candidates to the parts that verify them.
     fn push_pairs(&mut self, out: &mut Sink) -> Result<(), Error> {
         self.n_pairs += self.pairs.len() as u64;
         let mut pairs = self.pairs.drain(..);

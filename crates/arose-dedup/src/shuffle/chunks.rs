@@ -1,8 +1,8 @@
-//! Columns of chunks in files that all executors see.
+//! Columns of chunks in files that all executors can read.
 //!
-//! What was read is by far the most there is, and every engine copies a row many times on its way.
-//! Where executors share a folder, the columns of chunks stay in a file for each part of the input;
-//! in their place messages hold where they are, and whoever takes a message reads it there.
+//! The output of reading is by far the largest data, and every engine copies a row many times. If
+//! executors share a directory, the columns of chunks stay in a file for each part of the input.
+//! Messages contain their positions instead, and the receiver of a message reads the file.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,7 +18,7 @@ use super::read::MAX_SHARDS;
 use super::wire::{Cursor, Message};
 use crate::Error;
 
-/// Where a column, or a part of one, is in the file of its part of the input.
+/// The position of a column, or of a part of one, in the file of its part of the input.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Place {
@@ -26,15 +26,15 @@ pub(super) struct Place {
     pub(super) n_bytes: u64,
 }
 
-/// Files that are open at a time, at most.
+/// Maximum number of open files.
 const MAX_OPEN: usize = 64;
 
 fn file_of(folder: &Path, number: i64) -> PathBuf {
     folder.join(format!("{number}.chunks"))
 }
 
-/// A file that is being written. It gets its name when it is whole, so that of two attempts at one
-/// part of the input, which write the same, either may come last.
+/// A file that is being written. It is renamed when it is complete. So of two attempts at one part
+/// of the input, which write the same, either may come last.
 pub(super) struct ChunkWriter {
     path: PathBuf,
     out: BufWriter<NamedTempFile>,
@@ -55,7 +55,7 @@ impl ChunkWriter {
         })
     }
 
-    /// Writes a column; where it is.
+    /// Writes a column. Returns its position.
     pub(super) fn put(&mut self, column: &[u8]) -> Result<Vec<u8>, Error> {
         let written = self.out.write_all(column);
         written.map_err(Error::io("write", &self.path))?;
@@ -93,7 +93,7 @@ impl ChunkReader {
         }
     }
 
-    /// A message about a shard with its columns in the place of where they are.
+    /// Returns a message about a shard with its columns in place of their positions.
     pub(super) fn resolve(&mut self, message: &Message<'_>) -> Result<Message<'static>, Error> {
         let mut column = |place: &[u8]| {
             let place: Place = Cursor(place).record()?;
@@ -108,7 +108,7 @@ impl ChunkReader {
         })
     }
 
-    /// Reads bytes of the file that a shard is in.
+    /// Reads bytes of the file of a shard.
     pub(super) fn read(&mut self, shard: i64, start: u64, out: &mut [u8]) -> Result<(), Error> {
         let number = shard / MAX_SHARDS;
         let path = || file_of(&self.folder, number);

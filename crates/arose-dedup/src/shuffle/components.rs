@@ -1,10 +1,11 @@
-//! Components of pairs, which bring those together that decide about each other: by rounds of large
-//! and small stars, or at once if all edges fit one part. Results know clusters only.
+//! Connected components of pairs, so that all pairs that affect each other are in one part. They
+//! are found by rounds of large and small stars, or at once if all edges fit into one part. The
+//! results contain only clusters.
 //!
-//! In a *large star* every node ties its larger neighbours to the smallest node it knows, in a
-//! *small star* its smaller ones and itself. Neither changes what is connected, and after a number
-//! of rounds that grows with the logarithm of the nodes every component is a star around its
-//! smallest node, which no round changes any more.
+//! In a *large star*, every node connects its larger neighbours to the smallest node it knows. In a
+//! *small star*, it connects its smaller neighbours and itself. Neither changes which nodes are
+//! connected. After a number of rounds that grows with the logarithm of the nodes, every component
+//! is a star around its smallest node, which further rounds do not change.
 
 use arose::DocId;
 use arose::cluster::Components;
@@ -44,7 +45,7 @@ fn push_both(context: &Context, a: Ordinal, b: Ordinal, out: &mut Sink) -> Resul
     push_edge(context, b, a, out)
 }
 
-/// The step that makes edges of pairs.
+/// The step that turns pairs into edges.
 pub(super) struct Edges(Context);
 
 impl Edges {
@@ -94,7 +95,8 @@ impl Nodes {
     }
 }
 
-/// Edges by node and neighbour, each once: the first of a node is that to its least neighbour.
+/// Edges by node and neighbour, each once. The first edge of a node leads to its smallest
+/// neighbour.
 pub(super) struct InOrder {
     sorted: Option<Sorted<Edge>>,
     last: Option<Edge>,
@@ -141,7 +143,7 @@ impl Step for OfNodes {
     }
 }
 
-/// The step that has all edges, and makes stars of them. The driver sees to it that they are few.
+/// The step that has all edges and turns them into stars. The driver ensures that there are few.
 pub(super) fn whole(context: Context) -> Box<dyn Step> {
     of_nodes(context, |context, mut in_order, out| {
         let mut edges = Vec::new();
@@ -152,7 +154,7 @@ pub(super) fn whole(context: Context) -> Box<dyn Step> {
         nodes.dedup();
         let components = Components::new(nodes.len())?;
         for (node, edges) in (0..).zip(edges.chunk_by(|a, b| a.node == b.node)) {
-            // Both nodes of an edge have it; that of the larger one is enough.
+            // Both nodes of an edge have it. That of the larger one is sufficient.
             for edge in edges.iter().take_while(|edge| edge.other < edge.node) {
                 let other = nodes.partition_point(|node| *node < edge.other);
                 components.union(DocId(node), DocId(other as u64))?;
@@ -168,17 +170,17 @@ pub(super) fn whole(context: Context) -> Box<dyn Step> {
     })
 }
 
-/// A node while its neighbours go by.
+/// A node while its neighbours are processed.
 struct Star {
     node: Ordinal,
-    /// The least of the node and its neighbours.
+    /// The smallest of the node and its neighbours.
     least: Ordinal,
     n_smaller: u64,
     n_larger: u64,
 }
 
 impl Star {
-    /// In a star a node is the centre, or a leaf of it.
+    /// In a star, a node is the centre or a leaf of it.
     fn is_settled(&self) -> bool {
         self.n_smaller == 0 || (self.n_smaller == 1 && self.n_larger == 0)
     }
@@ -218,7 +220,7 @@ pub(super) fn large_star(context: Context) -> Box<dyn Step> {
 /// The second half of a round.
 pub(super) fn small_star(context: Context) -> Box<dyn Step> {
     of_nodes(context, |context, mut edges, out| {
-        // All neighbours are smaller: they come from a large star.
+        // All neighbours are smaller, since they come from a large star.
         let mut last: Option<Edge> = None;
         while let Some(edge) = edges.next()? {
             match last {

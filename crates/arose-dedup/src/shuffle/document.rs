@@ -1,4 +1,4 @@
-//! The documents of a shard, and classes of equal content.
+//! The documents of a shard, and classes of exact duplicates.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::stage::rank::Rank;
 pub(crate) struct Docs {
     pub(crate) sources: Vec<PathBuf>,
     pub(crate) records: Vec<DocRecord>,
-    /// Records whose text is null, which are kept whatever happens to documents.
+    /// Records whose text is null, which are always kept.
     pub(crate) nulls: Vec<NullText>,
     names: Vec<u8>,
 }
@@ -82,26 +82,26 @@ impl Docs {
     }
 }
 
-/// Documents of equal content, two or more. Which ones follows in [`Copies`].
+/// Two or more exact duplicates, which are listed in [`Copies`].
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Class {
-    /// The rank of the best, whose `doc` stays.
+    /// The rank of the best, whose `doc` is kept.
     pub(crate) best: Rank,
-    /// The first of them, by which the class goes.
+    /// The first of them, which identifies the class.
     pub(crate) first: Ordinal,
-    /// Of each.
+    /// Number of tokens of each.
     pub(crate) n_tokens: u32,
 }
 
-/// Some documents of a class, the first included: as many as fit a message.
+/// Some documents of a class, including the first: as many as fit into a message.
 #[derive(Debug, Clone)]
 pub(crate) struct Copies {
     pub(crate) first: Ordinal,
     pub(crate) docs: Vec<Ordinal>,
 }
 
-/// Documents of a class in one record.
+/// Maximum number of documents of a class in one record.
 pub(crate) const MAX_COPIES: usize = 1 << 15;
 
 impl Copies {
@@ -112,7 +112,7 @@ impl Copies {
         bytes
     }
 
-    /// All that are in a message.
+    /// Returns all records in a message.
     pub(crate) fn all(message: &Message<'_>) -> Result<Vec<Self>, Error> {
         let mut cursor = Cursor(&message.bytes);
         let mut all = Vec::new();

@@ -1,11 +1,11 @@
-//! Which candidates are judged together.
+//! Groups of candidates that are verified together.
 //!
-//! Every pair goes to the group of the smallest candidate of its later document. In a clique that
-//! is the same for all, so a document travels once for most clusters; in a chain groups are small
-//! and overlap. A group that is too large for one part is cut by its later documents, at the cost
+//! Every pair goes to the group of the smallest candidate of its later document. In a clique this
+//! is the same for all, so for most clusters a document is sent once. In a chain, groups are small
+//! and overlap. A group that is too large for one part is split by its later documents, at the cost
 //! of sending its smallest document to each piece. Candidates of a very common key are a few
-//! leaders, so such groups are cut into blocks of neighbours, all of them alike: most documents are
-//! needed in one piece only.
+//! leaders, so such groups are split into blocks of neighbours that are similar to each other. Most
+//! documents are then needed in only one piece.
 
 use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
@@ -26,7 +26,7 @@ pub(super) struct Want {
     pub(super) doc: u64,
 }
 
-/// A candidate and what it is judged together with.
+/// A candidate and its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Judge {
@@ -34,7 +34,7 @@ pub(super) struct Judge {
     pub(super) pair: PairKey,
 }
 
-/// Documents in a block, of which the pairs meet in one part.
+/// Number of documents in a block, whose pairs go to one part.
 const BLOCK_DOCS: Ordinal = 1 << 12;
 
 /// Sends a candidate to its part, by its later document.
@@ -44,10 +44,10 @@ pub(super) fn push_pair(context: &Context, pair: PairKey, out: &mut Sink) -> Res
     out.push(kind::PAIR, part, seq, &[bytemuck::bytes_of(&pair)])
 }
 
-/// Candidates of a document in a group, on average, up to which the group is cut by blocks.
+/// Average number of candidates of a document in a group up to which the group is split by blocks.
 const FEW_EACH: usize = 8;
 
-/// Pairs of a group in one part that are never worth a piece of their own.
+/// Number of pairs of a group in one part that are never split further.
 const SMALL: usize = 64;
 
 /// A pair in the order of its later document.
@@ -72,10 +72,10 @@ pub(super) struct Groups {
     pairs: Option<Sorter<Later>>,
 }
 
-/// Pairs of a group that go by, as many as may be judged together.
+/// Consecutive pairs of a group, as many as may be verified together.
 struct Piece<'a> {
     pairs: &'a [Grouped],
-    /// How many pieces of the group came before.
+    /// Number of earlier pieces of the group.
     number: u64,
     /// Whether the group ends here.
     is_last: bool,
@@ -90,12 +90,12 @@ impl Groups {
         }
     }
 
-    /// Pairs of a group that are judged together, at most.
+    /// Returns the maximum number of pairs of a group that are verified together.
     fn most(&self) -> usize {
         self.context.group_docs.max(SMALL)
     }
 
-    /// Has pairs, one at least, judged under a name.
+    /// Sends at least one pair to be verified under a name.
     fn push_group(&self, name: u64, pairs: &[Grouped], out: &mut Sink) -> Result<(), Error> {
         let part = self.context.part_of(name);
         let docs = pairs.iter().flat_map(|one| [one.pair.a, one.pair.b]);
@@ -122,7 +122,8 @@ impl Groups {
         out.push(kind::JUDGE, part, seq, &[bytemuck::cast_slice(&named)])
     }
 
-    /// Every pair once, with the smallest candidate of its later document for a group; how many.
+    /// Returns every pair once, with the smallest candidate of its later document as its group, and
+    /// the number of pairs.
     fn grouped(&mut self, pairs: Sorter<Later>) -> Result<(Sorted<Grouped>, u64), Error> {
         let mut grouped = self.scratch.sorter()?;
         let mut pairs = pairs.finish()?;

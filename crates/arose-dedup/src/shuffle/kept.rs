@@ -1,8 +1,8 @@
-//! Where the records are that stay, for whoever copies them.
+//! The positions of the kept records, for copying them.
 //!
-//! A part of the input is one file, a range of one, or many small ones, and has one shard or more.
-//! `spans` tells for every shard which records stay and which go, `kept` brings the shards of a
-//! part together, with a row for each file.
+//! A part of the input is one file, a range of one, or many small ones, and has one or more shards.
+//! `spans` determines the kept and dropped records of every shard. `kept` combines the shards of a
+//! part, with a row for each file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,7 +25,7 @@ use crate::losses::{IncompleteFile, refuse_lost};
 use crate::record::EMPTY;
 use crate::source::path_text;
 
-/// Offset, and place in a compressed member.
+/// Offset, and position in a compressed member.
 type Place = [u64; 2];
 
 /// Records of a file.
@@ -35,7 +35,7 @@ struct Spans {
     dropped: Vec<Place>,
 }
 
-/// The step that tells which records of a shard stay.
+/// The step that determines the kept records of a shard.
 pub(super) struct ShardSpans {
     empty: Empty,
     decided: Decided,
@@ -94,7 +94,7 @@ impl Step for ShardSpans {
     }
 }
 
-/// The step that brings the files of a part of the input together.
+/// The step that combines the files of a part of the input.
 #[derive(Default)]
 pub(super) struct FileSpans {
     files: BTreeMap<String, Spans>,
@@ -147,13 +147,13 @@ pub(super) fn schema() -> Schema {
     ])
 }
 
-/// Copies the records of the file `source` at the places `kept` to `out`, and of an archive
-/// everything else but the records at the places `dropped`; both are as `kept` gives them. The
-/// file, if some of its records could not be copied.
+/// Copies the records of the file `source` at the positions `kept` to `out`, and of an archive
+/// everything else except the records at the positions `dropped`. Both are in the form that the
+/// step `kept` outputs. Returns the file if some of its records could not be copied.
 ///
 /// # Errors
 ///
-/// If the file is not what was read, or the copy cannot be written.
+/// If the file has changed since it was read, or the copy cannot be written.
 pub fn copy_kept(
     source: &Path,
     kept: &[u8],
@@ -172,7 +172,7 @@ pub fn copy_kept(
         return copy_lines(source, &kept, out).map(|()| None);
     }
     let is_archive = arose_corpus::is_archive(source, &config.corpus);
-    // Of a file that was named twice, a record may be kept and dropped.
+    // If a file was passed twice, a record may be both kept and dropped.
     let dropped = positions(dropped)?.into_iter();
     let dropped: Vec<DroppedRecord> = dropped
         .filter(|position| kept.binary_search(position).is_err())

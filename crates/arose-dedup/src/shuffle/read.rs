@@ -1,4 +1,4 @@
-//! A part of the input into chunks of shards.
+//! Reads a part of the input into chunks of shards.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,35 +16,35 @@ use crate::losses::Losses;
 use crate::record::{EMPTY, NullText, SHORT};
 use crate::stage::row::{DocRow, Maker, Row};
 
-/// Documents in a shard, at most: what a step that looks sketches up holds at a time.
+/// Maximum number of documents in a shard, which a step that looks up sketches has in memory.
 const SHARD_DOCS: usize = 1 << 16;
-/// Tokens in a shard, about.
+/// Approximate number of tokens in a shard.
 const SHARD_TOKENS: usize = 1 << 22;
-/// Tokens in a chunk, about: a row of the engine's is copied many times, and one that fits a
-/// processor's cache is copied fast.
+/// Approximate number of tokens in a chunk. The engine copies a row many times, and a row that fits
+/// into the processor cache is copied fast.
 const CHUNK_TOKENS: usize = 1 << 16;
 const CHUNK_DOCS: usize = 1 << 11;
-/// Shards of one part of the input.
+/// Maximum number of shards of one part of the input.
 pub(super) const MAX_SHARDS: i64 = 1 << 20;
-/// Warnings that are kept word for word.
+/// Maximum number of warnings that are stored verbatim.
 const MAX_WARNINGS: usize = 20;
 
-/// Some documents of a shard, as columns of bytes, or where those are.
+/// Some documents of a shard, as columns of bytes or their positions.
 #[derive(Debug, Clone, Default)]
 pub struct Chunk {
-    /// The shard: a part of the messages to come.
+    /// The shard, which is a part of later messages.
     pub part: i64,
-    /// The place of its first document in the shard.
+    /// The position of its first document in the shard.
     pub seq: i64,
-    /// Documents in it.
+    /// Number of documents in it.
     pub n_docs: u32,
-    /// Tokens in them.
+    /// Number of tokens in them.
     pub n_tokens: u64,
     /// Records and names.
     pub docs: Vec<u8>,
-    /// What keys are made of.
+    /// The data from which keys are computed.
     pub sketches: Vec<u8>,
-    /// Features, simhashes and sites, where sketches are something else.
+    /// Super-shingles, simhashes and sites, if sketches are something else.
     pub vectors: Vec<u8>,
     /// Tokens.
     pub tokens: Vec<u8>,
@@ -52,11 +52,13 @@ pub struct Chunk {
     pub note: Option<String>,
 }
 
-/// Reads part `number` of the input and hands out its chunks; given a folder, columns stay there.
+/// Reads part `number` of the input and outputs its chunks. If a directory is given, columns stay
+/// there.
 ///
 /// # Errors
 ///
-/// If `give` returns one, or the part cannot be opened. Bad documents are counted in the note.
+/// If `give` returns one, or the part cannot be opened. Malformed documents are counted in the
+/// note.
 pub fn read_part(
     number: i64,
     part: &Part,
@@ -73,7 +75,7 @@ pub fn read_part(
     cutter.finish(rows.counts(), range_of.map(|file| file.path.as_path()))
 }
 
-/// Reads a file whose bytes an engine has brought.
+/// Reads a file from bytes that an engine provides.
 ///
 /// # Errors
 ///
@@ -97,7 +99,7 @@ pub fn read_bytes(
 struct Cutter<F> {
     number: i64,
     is_jaccard: bool,
-    /// The shard being filled, and what is in it already.
+    /// The shard being filled, and its current content.
     shard: i64,
     n_docs: usize,
     n_tokens: usize,
@@ -107,7 +109,7 @@ struct Cutter<F> {
     /// The last source, and its number in the chunk.
     last: Option<(Arc<Path>, u32)>,
     found: Found,
-    /// Takes the columns, if chunks are not to hold them.
+    /// Writes the columns, if chunks are not to contain them.
     file: Option<ChunkWriter>,
     give: F,
 }
@@ -165,8 +167,8 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
         Ok(())
     }
 
-    /// Ends the part. That nothing of a range could be read does not say so of its file: the driver
-    /// looks whether another range of it has something.
+    /// Ends the part. If nothing of a range could be read, this does not apply to its file: the
+    /// driver checks whether another range of the file could be read.
     fn finish(mut self, counts: &Counts, range_of: Option<&Path>) -> Result<(), Error> {
         let found = &self.found;
         let mut losses = Losses::from(counts);
@@ -239,7 +241,7 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
         }
     }
 
-    /// The number of a source in the chunk.
+    /// Returns the number of a source in the chunk.
     fn source(&mut self, path: &Arc<Path>) -> u32 {
         if let Some((last, number)) = &self.last
             && (Arc::ptr_eq(last, path) || last == path)
@@ -255,7 +257,7 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
         number
     }
 
-    /// Takes a record that has no text, for the kept output.
+    /// Adds a record without text, for the kept output.
     fn push_null(&mut self, warning: &Warning) -> Result<(), Error> {
         let source = self.source(&warning.source);
         self.docs.nulls.push(NullText {

@@ -1,4 +1,4 @@
-//! Equal contents, and documents with a key in common: who meets whom.
+//! Exact duplicates, and documents that share a key.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -27,12 +27,12 @@ struct Entry {
     key: u64,
     table: u32,
     doc: Ordinal,
-    /// Half of the content digest: of documents that agree in it only the first counts.
+    /// Half of the content digest. Of documents that agree in it, only the first counts.
     digest: u64,
 }
 
 impl Ord for Entry {
-    /// Of one key, documents of one content follow each other, the first of them first.
+    /// Among entries of one key, documents of one content are adjacent, ordered by ordinal.
     fn cmp(&self, other: &Self) -> Ordering {
         let place = |entry: &Self| (entry.table, entry.key, entry.digest, entry.doc);
         place(self).cmp(&place(other))
@@ -50,7 +50,7 @@ impl PartialOrd for Entry {
 #[repr(C)]
 struct Content {
     digest: [u64; 2],
-    /// Of the record, those fields that say how much it deserves to stay.
+    /// The fields of the record that determine its priority.
     fetched: i64,
     weight: u64,
     n_bytes: u32,
@@ -86,7 +86,7 @@ impl PartialOrd for Content {
 /// Bytes of a key and of a content in messages.
 pub(super) const MESSAGE_BYTES: [usize; 2] = [size_of::<Entry>(), size_of::<Content>()];
 
-/// A document that meets another under its key.
+/// A document that shares its key with another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Live {
@@ -95,7 +95,7 @@ pub(super) struct Live {
     pub(super) doc: Ordinal,
 }
 
-/// The step that makes keys.
+/// The step that computes keys.
 pub(super) fn keys(config: &Config, context: Context) -> Result<Box<dyn Step>, Error> {
     Ok(match config.policy.criterion {
         Criterion::Jaccard(threshold) => Box::new(Keys {
@@ -123,7 +123,7 @@ impl<T: Tables + Send> Step for Keys<T> {
         let start = self.context.start_of(message.part)? + message.seq as Ordinal;
         for (index, (record, sketch)) in docs.records.iter().zip(&sketches).enumerate() {
             let doc = start + index as Ordinal;
-            // Empty documents are nobody's duplicates.
+            // Empty documents are never duplicates.
             if record.flags & EMPTY == 0 {
                 self.push_content(doc, record, out)?;
             }
@@ -166,12 +166,12 @@ impl<T> Keys<T> {
     }
 }
 
-/// Spreads keys of all tables over parts.
+/// Distributes keys of all tables over parts.
 pub(super) fn hash(table: u32, key: u64) -> u64 {
     mix(key ^ u64::from(table) << 56)
 }
 
-/// The step that finds runs of equal keys and classes of equal content.
+/// The step that finds runs of equal keys and classes of exact duplicates.
 pub(super) struct Runs {
     keep: Keep,
     cap: usize,
@@ -181,17 +181,17 @@ pub(super) struct Runs {
     contents: Option<Sorter<Content>>,
 }
 
-/// The documents under one key while they go by.
+/// The documents under one key while they are processed.
 struct Run {
     table: u32,
     key: u64,
-    /// Of the last document.
+    /// The content of the last document.
     digest: u64,
-    /// Documents of different content.
+    /// Number of documents with different contents.
     n: usize,
     /// The first of them, until there is another one.
     alone: Ordinal,
-    /// The least of them, as many as always take part.
+    /// The smallest of them, as many as always take part.
     least: BinaryHeap<Ordinal>,
 }
 
@@ -221,12 +221,12 @@ impl Run {
     }
 }
 
-/// Documents of one content while they go by.
+/// Exact duplicates while they are processed.
 struct Equal {
-    /// Of the least rank so far.
+    /// The document of the lowest rank so far.
     best: Content,
     n: u64,
-    /// Those that were not sent yet.
+    /// Documents that were not sent yet.
     copies: Copies,
 }
 
@@ -252,7 +252,7 @@ impl Runs {
         out.push(kind::LIVE, part, doc.into(), &[bytemuck::bytes_of(&live)])
     }
 
-    /// Tells of every document in a run of two or more.
+    /// Reports every document in a run of two or more.
     fn end_entries(&mut self, entries: Sorter<Entry>, out: &mut Sink) -> Result<(), Error> {
         let mut entries = entries.finish()?;
         let n_least = n_always(self.cap);
@@ -322,7 +322,7 @@ impl Runs {
 
     fn add(&self, equal: &mut Equal, content: &Content, out: &mut Sink) -> Result<(), Error> {
         equal.n += 1;
-        // How many there are in the end is the same for all of them.
+        // The final number is the same for all of them.
         if content.rank(self.keep, 1) < equal.best.rank(self.keep, 1) {
             equal.best = *content;
         }

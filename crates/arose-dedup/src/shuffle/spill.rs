@@ -1,8 +1,8 @@
-//! Sorting what one part of messages brings, in memory or in files of the executor.
+//! Sorting the messages of one part, in memory or in files of the executor.
 //!
-//! The documents under one very common key, the copies of one content and the pairs around one
-//! document all meet in one part, which may have any size. So parts are sorted by [`Sorter`]s,
-//! which hold [`SORT_BYTES`] and write the rest to files.
+//! All documents under one very common key, all exact duplicates of a document and all pairs of one
+//! document arrive in one part, which may have any size. So parts are sorted by [`Sorter`]s, which
+//! use [`SORT_BYTES`] of memory and write the rest to files.
 
 use tempfile::TempDir;
 
@@ -12,10 +12,10 @@ use super::Context;
 use crate::Error;
 use crate::sorter::Sorter;
 
-/// Bytes that a sorter holds before it writes to a file, unless the driver says otherwise.
+/// Default number of bytes that a sorter has in memory before it writes to a file.
 const SORT_BYTES: u64 = 64 << 20;
 
-/// A directory for sorters, which goes with the step.
+/// A directory for sorters, which is removed with the step.
 pub(super) struct Scratch {
     folder: Option<TempDir>,
     n_sorters: u32,
@@ -31,7 +31,7 @@ impl Scratch {
         }
     }
 
-    /// A new sorter.
+    /// Creates a sorter.
     pub(super) fn sorter<T: Pod + Ord + Send>(&mut self) -> Result<Sorter<T>, Error> {
         let folder = match self.folder.take() {
             Some(folder) => folder,

@@ -1,4 +1,4 @@
-//! What is dropped for what.
+//! Clusters: determines which document is dropped for which.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::stage::repair::{Around, Centre};
 pub(super) struct Attach {
     context: Context,
     nodes: Nodes,
-    /// The nodes of the part with their components; none until the first pair comes.
+    /// The nodes of the part with their components; none until the first pair arrives.
     labels: Option<Vec<[Ordinal; 2]>>,
 }
 
@@ -36,7 +36,7 @@ impl Attach {
         }
     }
 
-    /// Reads the components of nodes off their least neighbours.
+    /// Reads the components of nodes from their smallest neighbours.
     fn end_edges(&mut self) -> Result<Vec<[Ordinal; 2]>, Error> {
         let mut labels: Vec<[Ordinal; 2]> = Vec::new();
         let mut edges = self.nodes.end()?;
@@ -84,17 +84,17 @@ struct Taken {
     scores: Scores,
 }
 
-/// Documents that may be there more than once.
+/// Number of collected documents, besides twice the unique ones, at which they are deduplicated.
 const MANY_DOCS: usize = 1 << 20;
 
-/// The step that takes documents. Of a component it holds 8 bytes a document, and the ranks of
-/// those that stay; pairs go to files.
+/// The step that takes documents. For a component, it stores 8 bytes per document and the ranks of
+/// the kept documents. Pairs go to files.
 pub(super) struct Stars {
     context: Context,
     scratch: Scratch,
     links: Option<Sorter<Link>>,
     docs: Vec<Ordinal>,
-    /// How many of them there were when each was last there once.
+    /// Their number when each was last present once.
     n_unique: usize,
 }
 
@@ -109,7 +109,7 @@ impl Stars {
         }
     }
 
-    /// Every document once, by ordinal.
+    /// Returns every document once, by ordinal.
     fn sort_docs(&mut self) {
         self.docs.sort_unstable();
         self.docs.dedup();
@@ -117,13 +117,13 @@ impl Stars {
     }
 }
 
-/// What documents were taken for.
+/// The documents for which others were taken.
 struct Centres<'a> {
     /// All documents, by ordinal.
     docs: &'a [Ordinal],
-    /// Of each document the place of its centre.
+    /// For each document, the position of its centre.
     places: Vec<u32>,
-    /// Of centres.
+    /// The ranks of centres.
     ranks: BTreeMap<u32, Rank>,
 }
 
@@ -161,7 +161,7 @@ impl Step for Stars {
             links.push(link)?;
             self.docs.extend([link.centre, link.other]);
         }
-        // Not after every message: a document has many links, and there are many messages.
+        // Not after every message, since a document has many links and there are many messages.
         if self.docs.len() > 2 * self.n_unique + MANY_DOCS {
             self.sort_docs();
         }
@@ -214,7 +214,7 @@ impl Step for Stars {
     }
 }
 
-/// What happens to a document that does not stay.
+/// The decision on a document that is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Dropped {
@@ -223,8 +223,8 @@ pub(super) struct Dropped {
     pub(super) scores: Scores,
 }
 
-/// The step that decides for all documents of a content. Copies come last, so that they need not be
-/// held.
+/// The step that decides on all documents of a content. Exact duplicates arrive last, so that they
+/// need not be stored.
 pub(super) struct Decide {
     context: Context,
     classes: BTreeMap<Ordinal, Class>,

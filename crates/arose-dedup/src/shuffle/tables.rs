@@ -20,10 +20,10 @@ use crate::stage::cluster::Link;
 use crate::stage::tables::{DocumentRows, PairRows, document_schema, pair_schema};
 use crate::stage::verdict::Verdict;
 
-/// Rows in a batch.
+/// Number of rows in a batch.
 const BATCH_ROWS: usize = 1 << 14;
 
-/// The documents of a shard, and what happens to some of them.
+/// The documents of a shard, and the decisions on some of them.
 pub(super) struct Decided {
     context: Context,
     docs: Vec<Docs>,
@@ -47,7 +47,7 @@ impl Decided {
         Ok(())
     }
 
-    /// The documents with the ordinal of the first, and those that are dropped, by ordinal.
+    /// Returns the documents with the ordinal of the first, and the dropped documents, by ordinal.
     pub(super) fn end(&mut self, part: i64) -> Result<(Ordinal, Vec<Docs>, Vec<Dropped>), Error> {
         let mut dropped = std::mem::take(&mut self.dropped);
         dropped.sort_unstable();
@@ -69,7 +69,7 @@ impl Decided {
     }
 }
 
-/// The step that makes a row of every document.
+/// The step that outputs a row for every document.
 pub(super) struct Documents {
     empty: Empty,
     decided: Decided,
@@ -127,7 +127,7 @@ fn verdict(dropped: Option<&Dropped>) -> Verdict {
     Verdict {
         kept_doc: Some(dropped.kept_doc),
         rule: Some(scores.rule()),
-        // Documents without tokens are equal, but have no scores.
+        // Documents without tokens are exact duplicates, but have no scores.
         similarity: match scores.rule() {
             Rule::Exact => Some(1.0),
             _ => scores.similarity(),
@@ -138,7 +138,7 @@ fn verdict(dropped: Option<&Dropped>) -> Verdict {
     }
 }
 
-/// The step that sends accepted pairs to where their lesser documents have a name.
+/// The step that sends accepted pairs to the shards with the names of their worse documents.
 pub(super) struct Linked(Context);
 
 impl Linked {
@@ -166,7 +166,7 @@ impl Step for Linked {
     }
 }
 
-/// A pair on its way to its better document; the id of the other follows.
+/// A pair on its way to its better document, followed by the ID of the other.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct NamedHead {
@@ -176,7 +176,7 @@ struct NamedHead {
     is_dropped: u32,
 }
 
-/// The step that names the lesser documents of pairs: of those dropped for another, and of those
+/// The step that names the worse documents of pairs: of documents dropped for another, and of pairs
 /// verified on the way.
 pub(super) struct Name {
     decided: Decided,
@@ -191,7 +191,7 @@ impl Name {
         }
     }
 
-    /// Every pair once, by its lesser document, and whether that was dropped for the other.
+    /// Returns every pair once, by its worse document, and whether that was dropped for the other.
     fn pairs(&mut self, dropped: Vec<Dropped>) -> Vec<(Dropped, bool)> {
         let linked = std::mem::take(&mut self.linked).into_iter();
         let mut pairs: Vec<_> = linked.map(|pair| (pair, false)).collect();
@@ -237,14 +237,14 @@ impl Step for Name {
     }
 }
 
-/// A pair, with the id of its lesser document.
+/// A pair, with the ID of its worse document.
 struct Named {
     pair: Dropped,
     is_dropped: bool,
     id: String,
 }
 
-/// The pairs in a message.
+/// Returns the pairs in a message.
 fn named(message: &Message<'_>) -> Result<Vec<Named>, Error> {
     let mut cursor = Cursor(&message.bytes);
     let mut named = Vec::new();
@@ -262,7 +262,7 @@ fn named(message: &Message<'_>) -> Result<Vec<Named>, Error> {
 /// The step that counts clusters.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Documents dropped for each.
+    /// Number of documents dropped for each.
     sizes: BTreeMap<Ordinal, u64>,
 }
 
@@ -285,7 +285,7 @@ impl Step for Tally {
     }
 }
 
-/// The step that makes a row of every pair.
+/// The step that outputs a row for every pair.
 pub(super) struct List {
     verify: Verify,
     context: Context,

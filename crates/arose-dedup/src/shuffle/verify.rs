@@ -1,4 +1,4 @@
-//! The documents of a group brought together, and its candidates judged.
+//! Collects the documents of a group and verifies its candidates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use crate::stage::cluster::Link;
 use crate::stage::rank::{Rank, rank};
 use crate::stage::room::Room;
 
-/// A document on its way to a group; its tokens or where they are, and samples follow.
+/// A document on its way to a group, followed by its tokens or their position, and MinHash values.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct CardHead {
     doc: Ordinal,
     flags: u32,
-    /// Bytes of tokens, or of where they are.
+    /// Bytes of tokens, or of their position.
     n_text: u32,
     n_samples: u32,
-    /// Of the best document of its content.
+    /// The rank of the best document of its content.
     rank: Rank,
     vectors: Vectors,
 }
@@ -43,7 +43,7 @@ pub(super) struct Fetch {
     docs: Vec<Docs>,
     vectors: Vec<Vectors>,
     tokens: Vec<u64>,
-    /// Of the tokens of each chunk, if they are elsewhere.
+    /// The positions of the tokens of each chunk, if they are elsewhere.
     places: Vec<Place>,
     samples: Vec<u8>,
     classes: BTreeMap<Ordinal, Rank>,
@@ -170,19 +170,19 @@ impl Step for Fetch {
 /// A document that was fetched.
 struct Card {
     head: CardHead,
-    /// Tokens, or where they are.
+    /// Tokens, or their position.
     text: Vec<u8>,
     samples: Option<Samples>,
 }
 
-/// The step that judges candidates.
+/// The step that verifies candidates.
 pub(super) struct Verify {
     by: By,
     context: Context,
     scorer: Scorer,
     spaced: Shingler,
     unspaced: Shingler,
-    /// Where tokens are, if not in cards.
+    /// The source of tokens, if they are not in cards.
     chunks: Option<ChunkReader>,
     cards: BTreeMap<Ordinal, Arc<Card>>,
     pairs: Vec<Judge>,
@@ -213,7 +213,7 @@ impl Verify {
         Ok(Arc::clone(card))
     }
 
-    /// Puts the tokens of a document into `tokens`.
+    /// Reads the tokens of a document into `tokens`.
     fn load_tokens(&mut self, card: &Card) -> Result<(), Error> {
         let Some(chunks) = &mut self.chunks else {
             self.tokens = records(&card.text)?;
@@ -226,7 +226,7 @@ impl Verify {
         chunks.read(shard, place.start, out)
     }
 
-    /// The members of a group, by ordinal, with their shingles in the room.
+    /// The members of a group, by ordinal, with their shingles in reused memory.
     fn load(&mut self, group: &[Judge]) -> Result<Members, Error> {
         let docs = group.iter().flat_map(|judge| [judge.pair.a, judge.pair.b]);
         let mut docs: Vec<Ordinal> = docs.collect();
@@ -282,7 +282,7 @@ impl Verify {
         Ok(self.scorer.by_text(pair, &vectors, jaccard, simhashes))
     }
 
-    /// The simhash of a member, made when it is first asked for: of most pairs nobody asks.
+    /// Returns the simhash of a member, computed at its first use. Most pairs do not need it.
     fn simhash(
         &mut self,
         at: usize,
@@ -310,7 +310,7 @@ impl Verify {
 struct Members {
     docs: Vec<Ordinal>,
     cards: Vec<Arc<Card>>,
-    /// Those that were asked for.
+    /// The requested documents.
     simhashes: Vec<Option<Option<Fingerprint384>>>,
 }
 

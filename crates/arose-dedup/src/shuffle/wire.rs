@@ -1,7 +1,8 @@
-//! Messages: how records travel.
+//! Messages: the encoding of records.
 //!
-//! A message holds records of one kind, one after the other. Fixed ones are their bytes, little end
-//! first; others say their lengths. Nothing is aligned, so records are copied out.
+//! A message contains records of one kind, one after the other. Fixed-size records are
+//! little-endian bytes, and others start with their lengths. Nothing is aligned, so records are
+//! copied out.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,18 +14,18 @@ use serde_json::Value;
 use super::kind;
 use crate::Error;
 
-/// Records on their way to a part.
+/// Records addressed to a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Where to.
+    /// The part.
     pub part: i64,
-    /// What they are.
+    /// The kind of the records.
     pub kind: i32,
-    /// Their place among those of the same part and kind.
+    /// The position among messages of the same part and kind.
     pub seq: i64,
     /// The records.
     pub bytes: Cow<'a, [u8]>,
-    /// What goes with them.
+    /// Additional data.
     pub more: Option<Cow<'a, [u8]>>,
 }
 
@@ -35,7 +36,7 @@ impl Message<'_> {
     }
 }
 
-/// Bytes as records of fixed size.
+/// Returns bytes as records of fixed size.
 pub(crate) fn records<T: Pod>(bytes: &[u8]) -> Result<Vec<T>, Error> {
     if !bytes.len().is_multiple_of(size_of::<T>()) {
         return Err(torn());
@@ -46,21 +47,21 @@ pub(crate) fn records<T: Pod>(bytes: &[u8]) -> Result<Vec<T>, Error> {
 
 pub(crate) fn torn() -> Error {
     Error::Message {
-        detail: "a record is torn".to_owned(),
+        detail: "a record is incomplete".to_owned(),
     }
 }
 
-/// What says something of a document must find it: messages of two runs would not fit.
+/// An error for a record about a document that does not exist: the messages are of different runs.
 pub(crate) fn misfit(what: &str, doc: impl Into<u64>) -> Error {
     Error::Message {
         detail: format!(
-            "{what} of document {} does not fit the others; start over with force",
+            "{what} of document {} does not match the others; start over with force",
             doc.into()
         ),
     }
 }
 
-/// Takes records of any size out of bytes.
+/// Reads records of any size from bytes.
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -87,19 +88,19 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Bytes to one part before they become a message.
+/// Bytes for one part before they become a message.
 const MESSAGE_BYTES: usize = 1 << 19;
-/// Bytes to all parts before they become messages.
+/// Bytes for all parts before they become messages.
 const SINK_BYTES: usize = 16 << 20;
-/// Bytes of messages before they are handed on.
+/// Bytes of messages before they are passed on.
 const READY_BYTES: usize = 4 << 20;
 
-/// Takes messages and rows while a step is at work.
+/// A receiver of messages and rows while a step runs.
 pub type Drain =
     Box<dyn FnMut(Vec<Message<'static>>, Vec<RecordBatch>) -> Result<(), Error> + Send>;
 
-/// Gathers what a step gives, and hands it on in portions: what a step gives for one part may be
-/// many times the part.
+/// Collects the output of a step and passes it on in portions. The output for one part may be many
+/// times as large as the part.
 pub struct Sink {
     open: BTreeMap<(i32, i64), (i64, Vec<u8>)>,
     n_open: usize,
@@ -144,7 +145,7 @@ impl Sink {
         }
     }
 
-    /// Tells the driver something.
+    /// Sends a note to the driver.
     pub(crate) fn note(&mut self, note: &Value) -> Result<(), Error> {
         let bytes = serde_json::to_vec(note).expect("values have string keys");
         self.send(Message {
@@ -198,7 +199,7 @@ impl Sink {
         (self.drain)(messages, std::mem::take(&mut self.rows))
     }
 
-    /// Makes messages of all that is open of one kind.
+    /// Completes all open messages of one kind.
     pub(crate) fn close_kind(&mut self, kind: i32) -> Result<(), Error> {
         let of_kind = (kind, i64::MIN)..=(kind, i64::MAX);
         while let Some((&(kind, part), _)) = self.open.range(of_kind.clone()).next() {
@@ -214,7 +215,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Hands on all there is.
+    /// Passes on everything.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         self.close_all()?;
         self.drain()
@@ -239,7 +240,7 @@ mod tests {
         (Sink::new(Box::new(drain)), portions)
     }
 
-    /// A step may give many times what it takes, so nothing waits for its end.
+    /// A step may output many times its input, so nothing waits for its end.
     #[test]
     fn what_a_step_gives_is_handed_on_while_it_works() {
         let (mut sink, portions) = sink();
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(sizes.sum::<usize>(), 64 * MESSAGE_BYTES);
     }
 
-    /// Messages of one kind can be ended without those of others.
+    /// Messages of one kind can be completed without those of others.
     #[test]
     fn kinds_are_closed_on_their_own() {
         let (mut sink, portions) = sink();

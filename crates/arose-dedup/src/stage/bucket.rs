@@ -1,22 +1,22 @@
-//! Which documents under one key become candidates, at a cost linear in their number.
+//! Candidates among the documents that share a key, at a cost linear in their number.
 //!
 //! *Question.* All documents of a bucket may be duplicates of each other. Which pairs must be
-//! verified, so that each document meets one that it may be dropped for?
+//! verified, so that each document is compared with one for which it may be dropped?
 //!
 //! *Idea.* Comparing all pairs takes `n^2 / 2` comparisons, and a template with `n` pages has as
-//! many pairs. Instead, documents come one by one and are compared with the *leaders* of the
-//! bucket. A document that is surely similar to a leader, or may be similar to [`N_ENOUGH`] of
-//! them, follows: it becomes a candidate of the first leader it may be similar to and of its
-//! [`N_CLOSEST`] closest, and is compared with nobody else. Any other document becomes a leader,
-//! and a candidate of up to [`N_RIVALS`] of those before it. Small buckets ([`N_SMALL`]) are
-//! compared in full.
+//! many pairs. Instead, documents are processed one by one and compared with the *leaders* of the
+//! bucket. A document is a follower if it is surely similar to a leader, or may be similar to
+//! [`N_ENOUGH`] leaders. It becomes a candidate of the first leader to which it may be similar and
+//! of its [`N_CLOSEST`] closest leaders, and is not compared with other documents. Any other
+//! document becomes a leader, and a candidate of up to [`N_RIVALS`] of the leaders before it. All
+//! pairs of small buckets ([`N_SMALL`]) are compared.
 //!
 //! The number of leaders is bounded ([`max_leaders`]). Beyond it, documents without a leader are
-//! also compared with the [`N_NEIGHBOURS`] such documents before them; the pairs that were not
-//! compared are counted.
+//! also compared with the [`N_NEIGHBOURS`] preceding documents of this kind. The pairs that were
+//! not compared are counted.
 //!
-//! *Cost.* `O(n)` candidates; time and memory for at most [`max_leaders`] sketches.
-//! *Error.* Two followers of one leader are not compared. The stage that clusters makes up for it
+//! *Cost.* `O(n)` candidates; time and memory for at most [`max_leaders`] sketches. *Error.* Two
+//! followers of one leader are not compared. The clustering stage compensates for this
 //! ([`repair`](super::repair)).
 
 use std::cmp::Reverse;
@@ -27,66 +27,69 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Ordinal, PairKey};
 use crate::scheme::Tables;
 
-/// Documents of a bucket that are all compared with each other, unless the cap is less.
+/// Maximum size of a bucket of which all pairs are compared, unless the cap is less.
 pub(crate) const N_SMALL: usize = 32;
-/// Leaders that a follower becomes a candidate of, besides the first.
+/// Number of leaders of which a follower becomes a candidate, besides the first.
 const N_CLOSEST: usize = 3;
-/// Leaders that a document may be similar to and still lead itself. Of more, it is similar to one,
-/// and where all pages are as similar as that, everybody would lead.
+/// Number of leaders at which a document that may be similar to them becomes a follower. It is
+/// probably similar to one of them, and if all pages were that similar, every document would lead.
 const N_ENOUGH: usize = 16;
-/// Leaders that a new leader becomes a candidate of, besides the first.
+/// Number of leaders of which a new leader becomes a candidate, besides the first.
 const N_RIVALS: usize = 8;
-/// Documents without a leader that the next one is compared with.
+/// Number of preceding documents without a leader with which the next one is compared.
 const N_NEIGHBOURS: usize = 16;
-/// Leaders of the largest buckets, unless the cap is less.
+/// Number of leaders of the largest buckets, unless the cap is less.
 const MIN_LEADERS: usize = 256;
 
-/// Buckets so many times as large as the cap are huge.
+/// A bucket is huge if it is more than this many times as large as the cap.
 const HUGE: usize = 4;
-/// Huge buckets that a document takes part in, those aside of which it is among the first
-/// ([`n_always`]). What a million documents share they share in many tables, and later ones would
-/// bring a document to the same leaders again.
+/// Number of huge buckets in which a document takes part, besides those in which it is among the
+/// first ([`n_always`]). A million documents that share a key share many keys, and later buckets
+/// would compare a document with the same leaders again.
 pub(crate) const N_HUGE: usize = 2;
 
-/// Documents of a huge bucket that always take part in it, so that there are leaders.
+/// Returns the number of documents of a huge bucket that always take part in it, so that there are
+/// leaders.
 pub(crate) fn n_always(cap: usize) -> usize {
     MIN_LEADERS.min(cap)
 }
 
-/// Whether a bucket of `n` documents is huge.
+/// Returns whether a bucket of `n` documents is huge.
 pub(crate) fn is_huge(n: usize, cap: usize) -> bool {
     n > cap.saturating_mul(HUGE)
 }
 
-/// Leaders of a bucket of `n` documents: all of them up to the cap, then fewer, so that the work
-/// stays that of a bucket at the cap until only [`MIN_LEADERS`] are left.
+/// Returns the maximum number of leaders of a bucket of `n` documents. Up to the cap, all documents
+/// may lead. Above, there are fewer leaders, so that the cost stays that of a bucket at the cap
+/// until only [`MIN_LEADERS`] are left.
 fn max_leaders(n: usize, cap: usize) -> usize {
     let shared = cap.saturating_mul(cap) / n.max(1);
     shared.clamp(MIN_LEADERS.min(cap), cap)
 }
 
-/// The documents under one key so far: enough to take them one by one.
+/// The documents of a bucket so far, processed one by one.
 pub(crate) struct Bucket<S> {
     cap: usize,
-    /// Documents that will come.
+    /// Number of documents still to come.
     n: usize,
     max_leaders: usize,
     leaders: Vec<(Ordinal, S)>,
     /// The last documents without a leader, oldest first.
     neighbours: VecDeque<(Ordinal, S)>,
-    /// Leaders that the current document may be similar to: how close, and which.
+    /// Leaders to which the current document may be similar: how close, and which.
     similar: Vec<(Reverse<u32>, usize)>,
-    /// Documents without a leader for which there was no room among the leaders.
+    /// Number of documents without a leader when the maximum number of leaders was reached.
     n_unled: u64,
-    /// Comparisons of such documents with each other, and those that found a candidate.
+    /// Number of comparisons of such documents with each other, and of those that found a
+    /// candidate.
     n_neighbours_tested: u64,
     n_neighbours_similar: u64,
-    /// What was done in this bucket and those before it.
+    /// The comparisons in this bucket and the buckets before it.
     tally: Tally,
 }
 
 impl<S: Copy> Bucket<S> {
-    /// A bucket that `n` documents will come to.
+    /// Creates a bucket for `n` documents.
     pub(crate) fn new(n: usize, cap: usize) -> Self {
         Self {
             cap,
@@ -102,14 +105,14 @@ impl<S: Copy> Bucket<S> {
         }
     }
 
-    /// Begins the next bucket, of `n` documents, in the same memory.
+    /// Begins the next bucket, of `n` documents, and reuses the memory.
     pub(crate) fn begin(&mut self, n: usize) {
         self.end();
         self.n = n;
         self.max_leaders = max_leaders(n, self.cap);
     }
 
-    /// Takes the next document, by ordinal, and adds its candidates to `pairs`.
+    /// Processes the next document, by ordinal, and adds its candidates to `pairs`.
     pub(crate) fn push<T: Tables<Sketch = S>>(
         &mut self,
         tables: &T,
@@ -152,7 +155,7 @@ impl<S: Copy> Bucket<S> {
         }
     }
 
-    /// Adds the first similar leader and the `n` closest. The first is most likely to be kept.
+    /// Adds the first similar leader and the `n` closest. The first is the most likely to be kept.
     fn push_similar(&mut self, doc: Ordinal, n: usize, pairs: &mut Vec<PairKey>) {
         let Some(&(_, first)) = self.similar.first() else {
             return;
@@ -170,7 +173,7 @@ impl<S: Copy> Bucket<S> {
         }));
     }
 
-    /// Compares a document that no leader is like with its neighbours.
+    /// Compares a document that is not similar to any leader with its neighbours.
     fn push_unled<T: Tables<Sketch = S>>(
         &mut self,
         tables: &T,
@@ -197,7 +200,7 @@ impl<S: Copy> Bucket<S> {
         self.neighbours.push_back((doc, sketch));
     }
 
-    /// What was done in all buckets so far.
+    /// Returns the comparisons in all buckets so far.
     pub(crate) fn finish(mut self) -> Tally {
         self.end();
         self.tally
@@ -216,26 +219,26 @@ impl<S: Copy> Bucket<S> {
             self.tally.n_unled += n;
             let untested = n * (n - 1) / 2 - compared;
             self.tally.n_untested += untested;
-            // Neighbours are as good as a random sample.
+            // Neighbours are equivalent to a random sample.
             self.tally.n_lost += untested as f64 * similar as f64 / compared.max(1) as f64;
         }
     }
 }
 
-/// What was compared in some buckets.
+/// Counts of the comparisons in some buckets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Tally {
     /// Pairs whose sketches were compared.
     pub(crate) n_tested: u64,
-    /// Buckets with documents for which there was no room among the leaders.
+    /// Number of buckets that exceeded the maximum number of leaders.
     pub(crate) n_capped: u64,
-    /// Documents in the largest of them.
+    /// Number of documents in the largest of them.
     pub(crate) largest_capped: u64,
-    /// Those documents, each as often as it is in such a bucket.
+    /// Number of documents without a leader in them, each counted once per bucket.
     pub(crate) n_unled: u64,
-    /// Pairs of those documents that were not compared there.
+    /// Number of pairs of those documents that were not compared there.
     pub(crate) n_untested: u64,
-    /// An estimate of how many of these would have become candidates.
+    /// An estimate of how many of these pairs would have become candidates.
     pub(crate) n_lost: f64,
 }
 
@@ -298,7 +301,7 @@ mod tests {
         assert_eq!((tally.n_tested, tally.n_capped), (32 * 31 / 2, 0));
     }
 
-    /// However large a bucket of documents much alike is, each is compared with the first.
+    /// However large a bucket of similar documents is, each is compared with the first.
     #[test]
     fn documents_alike_follow_the_first() {
         let (found, tally) = pairs(&[7; 10_000], 4096);
@@ -312,7 +315,7 @@ mod tests {
     fn doubtful_documents_lead() {
         let sketches: Vec<u64> = (0..1000).map(|i| i * 10).collect();
         let (found, tally) = pairs(&sketches, 4096);
-        // Two before each, but for the first two.
+        // Two before each document, except the first two.
         assert_eq!(found.len(), 2 * 1000 - 3);
         assert_eq!((tally.n_tested, tally.n_untested), (1000 * 999 / 2, 0));
     }
@@ -323,14 +326,14 @@ mod tests {
         let (found, tally) = pairs(&sketches, 300);
         assert!(found.is_empty());
         assert_eq!((tally.n_capped, tally.largest_capped), (1, 1000));
-        // 256 leaders, and 744 others of which each meets 16 before it.
+        // 256 leaders, and 744 other documents, each of which is compared with 16 before it.
         assert_eq!(tally.n_unled, 744);
         let compared = 16 * 15 / 2 + (744 - 16) * 16;
         assert_eq!(tally.n_untested, 744 * 743 / 2 - compared);
         assert_eq!(tally.n_tested, 256 * 255 / 2 + 744 * 256 + compared);
     }
 
-    /// Of documents in random order, what is lost is estimated from what neighbours are.
+    /// For documents in random order, the number of missed candidates is estimated from neighbours.
     #[test]
     fn what_is_lost_is_estimated() {
         let mut random = SplitMix::new(4);
@@ -340,7 +343,7 @@ mod tests {
             let alike = |&b: &u64| docs.iter().filter(|a| Numbers.accepts(a, &b)).count();
             (docs.iter().map(alike).sum::<usize>() - docs.len()) as f64 / 2.0
         };
-        // What is similar and has no leader near.
+        // Similar documents without a leader nearby.
         let leaders = &sketches[..256];
         let is_unled = |doc: &u64| !leaders.iter().any(|leader| leader.abs_diff(*doc) <= 5);
         let unled: Vec<u64> = sketches[256..].iter().copied().filter(is_unled).collect();

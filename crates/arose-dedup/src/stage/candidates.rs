@@ -1,19 +1,19 @@
-//! Third stage: pairs that share a key and pass the test of their sketches.
+//! Third stage: pairs that share a key and whose sketches pass a test.
 //!
-//! Documents with equal keys in a table form a bucket ([`keys`](super::keys)). The pairs of small
-//! buckets are tested each once, in an order in which the sketches they need are in memory together
+//! Documents with equal keys in a table form a bucket ([`keys`](super::keys)). Each pair of small
+//! buckets is tested once, in an order in which the sketches it needs are in memory together
 //! ([`placed`](super::placed)). The sketches of the documents in larger buckets are gathered, and
 //! each bucket gives a few candidates for each of its documents ([`Bucket`]). A pair that is found
-//! in several tables is there once in the end.
+//! in several tables is listed only once in the end.
 //!
-//! Keys take more space than all that this stage leaves. They are removed when the buckets are
-//! written, and a run that was killed after that goes on from the buckets.
+//! Keys take more space than all results of this stage. They are removed when the buckets are
+//! written, and a run that is killed after that resumes with the buckets.
 //!
-//! Where all pairs are wanted, every pair of a bucket that passes the test is listed as well, if
-//! the bucket has not more than [`STREAMED`] documents. These pairs decide nothing.
+//! If all pairs are requested, every pair of a bucket that passes the test is also listed, if the
+//! bucket has no more than [`STREAMED`] documents. These pairs decide nothing.
 //!
 //! Memory: the sketches of larger buckets, from a file if they do not fit, and the sketches of the
-//! buckets at work; the documents of a large bucket come one by one.
+//! current buckets. The documents of a large bucket are processed one by one.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -44,35 +44,36 @@ use crate::{Error, Progress};
 
 /// The pairs that decide, each once, by ordinals.
 pub(crate) const CANDIDATES: &str = "candidates";
-/// The folder of those that are listed only.
+/// The directory of the pairs that are only listed.
 pub(crate) const ALL: &str = "all";
 
-/// Pairs tested before their results are put away, at most.
+/// Maximum number of pairs tested before their results are stored.
 const WAVE_PAIRS: usize = 1 << 23;
-/// Documents of buckets that are taken from the file at once.
+/// Number of documents of buckets that are read from the file at once.
 const WAVE_MEMBERS: usize = 1 << 18;
-/// Buckets of more documents are taken document by document.
+/// Buckets of more documents are processed document by document.
 const STREAMED: usize = 1 << 15;
 /// Buckets of more documents are listed row by row.
 const LISTED_AT_ONCE: usize = 1 << 10;
-/// Buckets that a thread takes at once.
+/// Number of buckets that a thread processes at once.
 const N_BUCKETS: usize = 64;
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Candidates {
     pub(crate) n_pairs: u64,
-    /// Pairs that were not listed although all are wanted.
+    /// Number of pairs that were not listed although all were requested.
     pub(crate) n_unlisted: u64,
     pub(crate) tally: Tally,
-    /// Documents too short to be judged, and places in lists of anchors (policy `contained`).
+    /// Number of documents too short to compare, and of places in lists of anchors (policy
+    /// `contained`).
     #[serde(default)]
     pub(crate) n_unjudged: u64,
     #[serde(default)]
     pub(crate) n_slots: u64,
 }
 
-/// Finds the candidates among the documents in `read` and leaves them in `folder`.
+/// Finds the candidates among the documents in `read` and writes them to `folder`.
 pub(crate) fn run(
     read: &Path,
     exact: &Path,
@@ -105,13 +106,14 @@ pub(crate) fn run(
     }
 }
 
-/// Leaves no candidates in `folder`.
+/// Writes an empty list of candidates to `folder`.
 pub(crate) fn none(folder: &Path) -> Result<Candidates, Error> {
     Writer::<PairKey>::create(&folder.join(CANDIDATES))?.finish()?;
     Ok(Candidates::default())
 }
 
-/// The documents that may have near duplicates: not short, not a copy of an earlier one.
+/// Returns the documents that may have near duplicates: not short, and not an exact duplicate of an
+/// earlier one.
 pub(crate) fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
     let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
     let mut active = Flags::new(docs.left() as usize);
@@ -130,14 +132,14 @@ pub(crate) fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
     Ok(active)
 }
 
-/// Says that the buckets are there and the keys are not needed any more.
+/// A note that the buckets are complete and the keys are no longer needed.
 #[derive(Serialize, Deserialize)]
 struct BucketsMade {
-    /// Which start of the machine it was written in.
+    /// The boot of the machine in which it was written.
     boot: String,
 }
 
-/// What the stage works on.
+/// The inputs of the stage.
 struct Stage<'a> {
     active: &'a Flags,
     config: &'a Config,
@@ -146,7 +148,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Finds the candidates by sketches of all documents in a file.
+    /// Finds the candidates by the sketches of all documents in a file.
     fn search_stored<T: Tables>(&self, tables: &T, path: &Path) -> Result<Candidates, Error> {
         self.find_buckets(tables, self.folder, Some(path))?;
         self.search(tables, |chosen| {
@@ -154,8 +156,8 @@ impl Stage<'_> {
         })
     }
 
-    /// Writes the buckets by the keys in a folder, which are made of sketches if there are some,
-    /// unless the buckets are there.
+    /// Writes the buckets of the keys in a directory, unless the buckets exist. Computes the keys
+    /// from the sketches if there are sketches.
     fn find_buckets<T: Tables>(
         &self,
         tables: &T,
@@ -178,7 +180,7 @@ impl Stage<'_> {
             write_buckets(keys, n_tables, active, config, folder, progress)?;
             write_json(&path, &BucketsMade { boot: boot() })?;
         }
-        // From here on a run that was killed begins with the buckets.
+        // From here on, a run that was killed resumes with the buckets.
         remove_keys(keys, n_tables)
     }
 
@@ -208,7 +210,7 @@ impl Stage<'_> {
         search.run(Buckets::open(folder)?, progress)?;
         search.sketches.remove()?;
         self.compare_met(tables, open, &mut out)?;
-        // A pair that was not compared may be counted in each table that it meets in.
+        // A pair that was not compared may be counted in each table in which it shares a key.
         out.tally.n_lost /= tables.n_meetings();
         out.finish(folder)
     }
@@ -224,7 +226,7 @@ impl Stage<'_> {
         let pairs = folder.join(MET);
         let chosen = Arc::new(placed::chosen(&pairs, self.active.len())?);
         let sketches = open(&chosen)?;
-        // Two blocks a batch, on every thread, in a quarter of the memory.
+        // Two blocks per batch, on every thread, in a quarter of the memory.
         let n_at_once = 8 * rayon::current_num_threads() as u64;
         let max_docs = config.memory / n_at_once / size_of::<T::Sketch>() as u64;
         let queue = Queue::new(&pairs, &chosen, |_| Ok(1), max_docs, config, folder)?;
@@ -243,7 +245,7 @@ impl Stage<'_> {
     }
 }
 
-/// The pairs that pass the test.
+/// Returns the pairs that pass the test.
 fn passing<T: Tables>(
     tables: &T,
     sketches: &impl Sketches<T::Sketch>,
@@ -259,17 +261,17 @@ fn passing<T: Tables>(
     Ok(batch.iter().filter(passes).map(Placed::pair).collect())
 }
 
-/// Removes what only this stage needed, when it is done.
+/// Removes the temporary files of this stage.
 pub(crate) fn clean(folder: &Path) -> Result<(), Error> {
     Buckets::remove(folder)
 }
 
-/// What was found so far.
+/// The results so far.
 struct Found {
     pairs: Sorter<PairKey>,
-    /// Where all pairs go, if they are wanted, and the folder they end in.
+    /// The destination of all pairs, if they are requested, and the directory of the final file.
     all: Option<Sorter<PairKey>>,
-    /// Pairs of buckets too large to list.
+    /// Number of pairs of buckets too large to list.
     n_unlisted: u64,
     tally: Tally,
 }
@@ -306,7 +308,7 @@ impl Found {
     }
 }
 
-/// Writes every pair once into `folder`; how many there are.
+/// Writes every pair once to `folder`. Returns the number of pairs.
 pub(crate) fn write_candidates(pairs: Sorter<PairKey>, folder: &Path) -> Result<u64, Error> {
     write_distinct(pairs, &folder.join(CANDIDATES))
 }
@@ -315,11 +317,11 @@ pub(crate) fn write_candidates(pairs: Sorter<PairKey>, folder: &Path) -> Result<
 struct Wave {
     table: u32,
     members: Vec<Ordinal>,
-    /// Where the buckets are in `members`.
+    /// The ranges of the buckets in `members`.
     buckets: Vec<Range<usize>>,
 }
 
-/// The next buckets of a table that together have about so many pairs or documents.
+/// Returns the next buckets of a table that together have about this many pairs or documents.
 fn next_wave(buckets: &mut Buckets, table: u32, wave_pairs: usize) -> Result<Wave, Error> {
     let mut wave = Wave {
         table,
@@ -352,7 +354,7 @@ struct Search<'a, T: Tables> {
     /// Tables and keys of huge buckets so far.
     huge: BTreeSet<(u32, u64)>,
     out: &'a mut Found,
-    /// Pairs that are tested before their results are put away.
+    /// Pairs that are tested before their results are stored.
     wave_pairs: usize,
 }
 
@@ -372,7 +374,7 @@ impl<T: Tables> Search<'_, T> {
         Ok(())
     }
 
-    /// Finds the candidates in some buckets.
+    /// Finds the candidates in a list of buckets.
     fn expand(&mut self, wave: &Wave) -> Result<(), Error> {
         let chunks = wave.buckets.par_chunks(N_BUCKETS);
         let results = chunks.map(|buckets| self.expand_buckets(wave, buckets));
@@ -390,7 +392,7 @@ impl<T: Tables> Search<'_, T> {
                 self.list_large(&wave.members[bucket.clone()])?;
             }
         }
-        // Only later tables ask.
+        // Only later tables need it.
         for bucket in wave
             .buckets
             .iter()
@@ -426,7 +428,7 @@ impl<T: Tables> Search<'_, T> {
         Ok((pairs, all, room.finish()))
     }
 
-    /// Finds the candidates in a bucket whose documents come one by one.
+    /// Finds the candidates in a bucket whose documents are processed one by one.
     fn stream(&mut self, table: u32, n: usize, buckets: &mut Buckets) -> Result<(), Error> {
         buckets.step()?;
         let mut bucket = Bucket::new(n, self.cap);
@@ -451,7 +453,7 @@ impl<T: Tables> Search<'_, T> {
         Ok(())
     }
 
-    /// The first documents of a bucket of `n` that take part in it whatever they did before.
+    /// Returns the number of first documents of a bucket of `n` that always take part in it.
     fn n_whole(&self, n: usize) -> usize {
         match is_huge(n, self.cap) {
             true => n_always(self.cap),
@@ -459,7 +461,7 @@ impl<T: Tables> Search<'_, T> {
         }
     }
 
-    /// Whether another document takes part in a huge bucket of this table.
+    /// Returns whether another document takes part in a huge bucket of this table.
     fn is_in(&self, table: u32, sketch: &T::Sketch) -> bool {
         let is_earlier = |t: &u32| self.huge.contains(&(*t, self.tables.key(*t, sketch)));
         (0..table).filter(is_earlier).count() < N_HUGE

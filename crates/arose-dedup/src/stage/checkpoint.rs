@@ -1,9 +1,9 @@
-//! Checkpoints of the first stage: how much of the input is in the columns, and where to go on.
+//! Checkpoints of the first stage: how much of the input is in the columns, and where to resume.
 //!
-//! Reading takes the longest of all stages, so it does not begin again after a kill. A checkpoint
-//! has a bookmark of the reader and the lengths that the columns had when it was there; whatever is
-//! in them beyond that is cut off. Like all work files it is not forced to the disk: after the
-//! machine itself went down, reading starts over.
+//! Reading takes the longest of all stages, so it does not start over after a kill. A checkpoint
+//! has a bookmark of the reader and the lengths of the columns at that point. Anything beyond these
+//! lengths is cut off. Like all work files, it is not forced to disk: after a crash of the machine,
+//! reading starts over.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
@@ -23,25 +23,25 @@ use crate::stage::columns::Waiting;
 use crate::stage::read::Read;
 use crate::work::{boot, read_json, write_json};
 
-/// The file in the folder of the stage.
+/// The name of the file in the directory of the stage.
 pub(crate) const CHECKPOINT: &str = "checkpoint.json";
 
-/// Records between two looks at the clock.
+/// Number of records between two checks of the time.
 const LOOK_EVERY: u64 = 8;
 
-/// What is in the columns.
+/// The state of the columns.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// Which start of the machine it was written in.
+    /// The boot of the machine in which it was written.
     pub(crate) boot: String,
     pub(crate) bookmark: Bookmark,
-    /// Documents and skipped records.
+    /// Number of documents and skipped records.
     pub(crate) n_rows: u64,
-    /// Documents, one of which may not be in the column of documents yet.
+    /// Number of documents, one of which may not be in the column of documents yet.
     pub(crate) n_documents: u64,
     pub(crate) n_docs: u64,
     pub(crate) tokens: TokenState,
-    /// Sketches that are stored.
+    /// Number of stored sketches.
     pub(crate) n_sketches: u64,
     pub(crate) n_name_bytes: u64,
     pub(crate) n_nulls: u64,
@@ -49,24 +49,24 @@ pub(crate) struct Checkpoint {
     /// The source of the last record.
     pub(crate) last: Option<u32>,
     pub(crate) waiting: Option<WaitingBytes>,
-    /// What was found so far, without the sources.
+    /// The results so far, without the sources.
     pub(crate) found: Read,
 }
 
 impl Checkpoint {
-    /// The last one in a folder, if it can be relied on.
+    /// Reads the checkpoint of a directory, if it is valid.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, Error> {
         let there: Option<Self> = read_json(&folder.join(CHECKPOINT))?;
         Ok(there.filter(|there| there.boot == boot()))
     }
 
-    /// Puts this checkpoint in the place of the one before.
+    /// Replaces the previous checkpoint by this one.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
         write_json(&folder.join(CHECKPOINT), self)
     }
 }
 
-/// The bytes of a record that waits to be told where it ends.
+/// The bytes of a record whose end is not known yet.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum WaitingBytes {
     Document(Vec<u8>),
@@ -83,7 +83,7 @@ impl From<&Waiting> for WaitingBytes {
 }
 
 impl WaitingBytes {
-    /// The record; none if the bytes are not those of one.
+    /// Returns the record; none if the bytes are invalid.
     pub(crate) fn record(&self) -> Option<Waiting> {
         match self {
             Self::Document(bytes) => {
@@ -98,7 +98,7 @@ impl WaitingBytes {
     }
 }
 
-/// Says when the next checkpoint is due.
+/// Determines when the next checkpoint is due.
 pub(crate) struct Clock {
     due: Instant,
     is_due: bool,
@@ -112,7 +112,7 @@ impl Clock {
         }
     }
 
-    /// Whether it is time, after so many records.
+    /// Returns whether a checkpoint is due after this many records.
     pub(crate) fn is_due(&mut self, n_rows: u64) -> bool {
         if !self.is_due && n_rows.is_multiple_of(LOOK_EVERY) {
             self.is_due = Instant::now() >= self.due;
@@ -121,7 +121,7 @@ impl Clock {
     }
 }
 
-/// A file with a JSON value on each line, which grows.
+/// A growing file with a JSON value on each line.
 pub(crate) struct Lines<T> {
     bytes: Writer<u8>,
     values: PhantomData<T>,
@@ -135,7 +135,7 @@ impl<T: Serialize + DeserializeOwned> Lines<T> {
         })
     }
 
-    /// Goes on after the first lines of a file, whose values are put into `values`.
+    /// Resumes after the first lines of a file. Appends their values to `values`.
     pub(crate) fn resume(path: &Path, n_lines: u64, values: &mut Vec<T>) -> Result<Self, Error> {
         let damaged = |detail: String| Error::Damaged {
             path: path.to_owned(),

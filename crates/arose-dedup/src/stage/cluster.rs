@@ -13,14 +13,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arose::rule::{Criterion, Remove};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-use crate::column::{Column, Scan, Writer};
+use crate::column::{Scan, Writer};
 use crate::config::Config;
-use crate::lookup::Flags;
+use crate::lookup::{Chosen, Flags, Lookup};
 use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Scores};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::write_candidates;
@@ -46,6 +47,12 @@ pub(crate) struct Star {
     unused: u32,
     /// Of the pair that decided; anything if it was not taken.
     pub(crate) scores: Scores,
+}
+
+impl Star {
+    fn centre(self) -> Ordinal {
+        self.centre
+    }
 }
 
 /// A document that no better one took.
@@ -277,8 +284,10 @@ fn find_repairs(
 ) -> Result<u64, Error> {
     let mut ties = ties.finish()?;
     let mut stars = Scan::<Star>::open(&folder.join(STARS))?;
-    let all_stars = Column::<Star>::open(&folder.join(STARS), config.part(8))?;
-    let centre_of = |star: &Star| match star.centre {
+    // Only of documents that were taken is the centre asked for.
+    let taken = Arc::new(Chosen::new(is_taken.clone()));
+    let centres = Lookup::open_part(&folder.join(STARS), &taken, config.part(8), Star::centre)?;
+    let centre_of = |centre: Ordinal| match centre {
         NOT_TAKEN => Ok(None),
         doc => ranks.of(doc).map(|rank| Some(Centre { doc, rank })),
     };
@@ -287,13 +296,13 @@ fn find_repairs(
     let mut around = Around::default();
     let mut doc = 0;
     while let Some(star) = stars.next()? {
-        around.begin(centre_of(&star)?);
+        around.begin(centre_of(star.centre)?);
         while let Some([dropped, other]) = tie
             && dropped == doc
         {
             if !is_taken.is_set(other as usize) {
                 around.add(other, |pair: PairKey| out.push(pair))?;
-            } else if let Some(own) = centre_of(&all_stars.get(other)?)? {
+            } else if let Some(own) = centre_of(centres.get(other)?)? {
                 around.add_dropped(other, own, |pair: PairKey| out.push(pair))?;
             }
             tie = ties.next()?;

@@ -12,7 +12,8 @@ use crate::column::Writer;
 use crate::config::Config;
 use crate::dictionary::TokenWriter;
 use crate::record::{
-    DocRecord, EMPTY, FILTERED, NOT_FETCHED, NOT_STORED, NullText, SHORT, Samples, Vectors,
+    DocRecord, EMPTY, FILTERED, NOT_FETCHED, NOT_STORED, NullText, SHORT, SUPERSEDED, Samples,
+    Vectors,
 };
 use crate::scheme::{Bands, Tables};
 use crate::source::Source;
@@ -250,7 +251,8 @@ impl Columns {
         found.n_docs += 1;
         found.n_tokens += row.tokens.len() as u64;
         found.text_bytes += u64::from(record.n_bytes);
-        found.n_empty += u64::from(record.flags & (EMPTY | FILTERED) == EMPTY);
+        let is_left_out = record.flags & (FILTERED | SUPERSEDED) != 0;
+        found.n_empty += u64::from(record.flags & EMPTY != 0 && !is_left_out);
         found.quality.filtered += u64::from(record.flags & FILTERED != 0);
         found.n_fetched += u64::from(record.fetched != NOT_FETCHED);
         found.n_weighted += u64::from(!record.weight.is_nan());

@@ -1,17 +1,17 @@
-//! The policy `contained`: excerpts, teasers and print versions are dropped for a longer document.
+//! The policy `contained`: drops excerpts, teasers and print versions for a longer document.
 //!
-//! A document is dropped if a kept one, which has at least as many shingles, holds the given share
-//! of its shingles. Documents are decided in order of descending size, so those kept are known when
-//! a document's turn comes, and nothing is dropped for a dropped document.
+//! A document is dropped if a kept document with at least as many shingles contains the given share
+//! of its shingles. Documents are decided in order of descending size. So all longer kept documents
+//! are known when the turn of a document comes, and nothing is dropped for a dropped document.
 //!
 //! Candidates come from anchors (robust winnowing with windows of four shingles). If few blocks of
 //! a document differ from part of another, at least half of its anchors are anchors of the other.
-//! Anchors that nobody else has cannot be among them; if too few are left, the document is
-//! contained in nothing, and otherwise one of the rarest must hit (the prefix rule). Candidates are
-//! then verified on their real shingles. Anchors in more than [`MAX_GROUP`] kept documents are
-//! compared with the longest of these.
+//! Anchors that no other document has cannot be among them. If too few are left, no other document
+//! contains this one. Otherwise one of the rarest must match (the prefix rule). Candidates are then
+//! verified by their actual shingles. Anchors in more than [`MAX_GROUP`] kept documents are
+//! compared only with the longest of these.
 //!
-//! Memory: the shingles of documents at work; the rest is in files or sorted.
+//! Memory: the shingles of the current documents. Everything else is in files or sorted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -40,30 +40,30 @@ use crate::stage::rank::{Rank, Ranks};
 use crate::stage::verify::{PAIRS, Verified};
 use crate::{Error, Progress};
 
-/// Shingles in a window.
+/// Number of shingles in a window.
 const WINDOW_SHINGLES: usize = 4;
-/// Kept documents that an anchor leads to, at most.
+/// Maximum number of kept documents listed for an anchor.
 const MAX_GROUP: u32 = 1000;
-/// Tokens that are worked on at once.
+/// Number of tokens that are processed at once.
 const BATCH_TOKENS: u64 = 1 << 20;
 
 /// Documents by descending size, with the number of their shingles.
 const ORDER: &str = "order";
-/// The place of each document in that order, or [`NOT_JUDGED`].
+/// The position of each document in that order, or [`NOT_JUDGED`].
 const POSITIONS: &str = "positions";
-/// The shared anchors of each document, by its place in the order, the rarest first.
+/// The shared anchors of each document, by its position in the order, the rarest first.
 const SHARED: &str = "shared";
-/// Documents that were dropped.
+/// The dropped documents.
 const TAKEN: &str = "taken";
 
-/// A copy, or too short.
+/// An exact duplicate, or too short.
 const NOT_JUDGED: u32 = u32::MAX;
 
-/// A document on its way into the order: the longest first, then the one to be kept.
+/// A document with its sort key: the longest first, then the one to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Sized {
-    /// All bits of the number of shingles turned.
+    /// The number of shingles with all bits inverted.
     n_shingles: u64,
     rank: Rank,
     doc: u64,
@@ -78,18 +78,18 @@ struct Anchor {
     position: u32,
 }
 
-/// An anchor that several documents have, or how many anchors a document has.
+/// An anchor that several documents have, or the number of anchors of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Shared {
     position: u32,
-    /// Documents that have it; 0 for the number of anchors.
+    /// Number of documents that have it; 0 for the number of anchors.
     n_docs: u32,
-    /// Where its kept documents are listed; or the number of anchors.
+    /// The position of the list of its kept documents, or the number of anchors.
     slot: u64,
 }
 
-/// Finds what may be contained and leaves it in `folder`.
+/// Finds documents that may be contained in others and writes them to `folder`.
 pub(crate) fn candidates(
     [read, exact]: [&Path; 2],
     config: &Config,
@@ -155,12 +155,12 @@ pub(crate) fn candidates(
     })
 }
 
-/// How many kept documents are listed under an anchor.
+/// Returns the maximum number of kept documents listed for an anchor.
 fn room(n_docs: u32) -> u32 {
     n_docs.min(MAX_GROUP)
 }
 
-/// Leaves the documents by descending size; how many are too short to be judged.
+/// Writes the documents by descending size. Returns the number of documents that are too short.
 fn order(
     [read, exact]: [&Path; 2],
     texts: &Texts,
@@ -215,7 +215,7 @@ fn order(
     Ok(n_unjudged)
 }
 
-/// Decides document after document and leaves the pairs and what was dropped in `folder`.
+/// Decides one document after the other and writes the pairs and the dropped documents to `folder`.
 pub(crate) fn verify(
     [read, candidates]: [&Path; 2],
     n_slots: u64,
@@ -250,7 +250,7 @@ pub(crate) fn verify(
         for other in likely(&own, n_anchors, &slots)? {
             let n_common = sets.get(doc)?.n_common(&*sets.get(order.get(other)?[0])?);
             let share = n_common as f64 / f64::from(n_shingles.max(1));
-            // Of equal ones the first counts.
+            // If scores are equal, the first one counts.
             if least.reached_by(share) && best.is_none_or(|(most, _)| n_common > most) {
                 best = Some((n_common, other));
             }
@@ -288,14 +288,15 @@ pub(crate) fn verify(
     Ok(found)
 }
 
-/// Kept documents that have at least half of the anchors of a document, by their place.
+/// Returns the kept documents that have at least half of the anchors of a document, by their
+/// position.
 fn likely(own: &[Shared], n_anchors: usize, slots: &Slots) -> Result<Vec<u32>, Error> {
     let n_needed = n_anchors.div_ceil(2).max(1);
     let Some(n_more) = own.len().checked_sub(n_needed) else {
         return Ok(Vec::new());
     };
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-    // A list that is full says nothing of those that are not in it.
+    // A full list says nothing about documents that are not in it.
     let mut n_full = 0;
     for (place, anchor) in own.iter().enumerate() {
         let is_rare = place <= n_more;
@@ -319,7 +320,7 @@ fn likely(own: &[Shared], n_anchors: usize, slots: &Slots) -> Result<Vec<u32>, E
     Ok(found.map(|(other, _)| other).collect())
 }
 
-/// Makes the clusters of what was dropped.
+/// Forms the clusters of the dropped documents.
 pub(crate) fn clusters(
     [read, exact, verify]: [&Path; 3],
     config: &Config,
@@ -337,7 +338,7 @@ pub(crate) fn clusters(
     Ok(cluster::Clusters::default())
 }
 
-/// The tokens of documents, and what is made of them.
+/// The tokens of documents, and the values computed from them.
 struct Texts {
     docs: Column<DocRecord>,
     tokens: TokenColumn,
@@ -363,7 +364,7 @@ impl Texts {
         Ok(tokens)
     }
 
-    /// Calls `take` with some documents after the other.
+    /// Calls `take` for one batch of documents after the other.
     fn batches(
         &self,
         progress: &Progress,
@@ -392,7 +393,7 @@ impl Texts {
         }
     }
 
-    /// Whether a document is long enough to have a window.
+    /// Returns whether a document is long enough to have a window.
     fn is_judged(&self, doc: Ordinal) -> bool {
         let record = self.docs.get(doc);
         record.is_ok_and(|record| {
@@ -405,7 +406,7 @@ impl Texts {
         Ok(self.shingler(&self.docs.get(doc)?).set(tokens))
     }
 
-    /// The distinct hashes of the anchors of a document.
+    /// Returns the distinct hashes of the anchors of a document.
     fn anchors(&self, doc: Ordinal, tokens: &[u64]) -> Result<Vec<u64>, Error> {
         let n = WINDOW_SHINGLES * self.shingler(&self.docs.get(doc)?).w().get();
         if tokens.len() < n {
@@ -421,7 +422,7 @@ impl Texts {
     }
 }
 
-/// The shingles of documents that were needed last.
+/// A cache of the shingles of recently used documents.
 struct Sets<'a> {
     texts: &'a Texts,
     sets: HashMap<Ordinal, Rc<ShingleSet>>,
@@ -455,7 +456,7 @@ impl<'a> Sets<'a> {
     }
 }
 
-/// Lists of kept documents, each with room for some, behind its length.
+/// Lists of kept documents. Each has its length, followed by space for some documents.
 enum Slots {
     Memory(Vec<u32>),
     File { path: PathBuf, file: File },
@@ -524,7 +525,7 @@ impl Slots {
 }
 
 impl Drop for Slots {
-    /// Removes the file; one that stays behind goes with the work directory.
+    /// Removes the file. If this fails, it is removed with the work directory.
     fn drop(&mut self) {
         if let Self::File { path, .. } = self {
             _ = std::fs::remove_file(path);

@@ -1,5 +1,5 @@
-//! On how many pages of its site a word pair is: counters that rule out most, and exact numbers of
-//! the others in memory.
+//! Counts of the pages of a site that contain a word pair: counters that rule out most word pairs,
+//! and exact numbers of the others in memory.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -11,21 +11,22 @@ use rayon::prelude::*;
 use crate::Error;
 use crate::column::{Scan, Writer};
 
-/// Pages that a site needs for any word pair to weigh less than 1.
+/// Minimum number of pages of a site for any word pair to weigh less than 1.
 pub(crate) const MIN_PAGES: u32 = FREE_PAGES as u32 + 2;
 
-/// Counts keys up to [`MIN_PAGES`], too many at times: keys may share a counter.
+/// Counts keys up to [`MIN_PAGES`]. The counts may be too high, since keys may share a counter.
 pub(crate) struct Counters {
     counters: Vec<AtomicU8>,
     mask: u64,
 }
 
-/// Counters, at least and at most.
+/// Minimum and maximum number of counters.
 const MIN_COUNTERS: u64 = 1 << 10;
 const MAX_COUNTERS: u64 = 1 << 32;
 
 impl Counters {
-    /// A power of two of counters, about one for two of `n_keys`, in at most `allowance` bytes.
+    /// Allocates a power of two of counters, about one for two of `n_keys`, in at most `allowance`
+    /// bytes.
     pub(crate) fn new(n_keys: u64, allowance: u64) -> Self {
         let wanted = (n_keys / 2)
             .clamp(MIN_COUNTERS, MAX_COUNTERS)
@@ -37,21 +38,21 @@ impl Counters {
         }
     }
 
-    /// Counts some keys. `open` is memory to be used again.
+    /// Counts these keys. `open` is scratch memory.
     pub(crate) fn add(&self, keys: &[u64], open: &mut Vec<u32>) {
-        // All counters are read before any is changed: reads wait for memory together.
+        // All counters are read before any is changed, so that memory accesses overlap.
         open.clear();
         open.extend(keys.iter().map(|key| (key & self.mask) as u32));
         open.retain(|&counter| !self.is_full(counter));
         for &counter in &*open {
-            // Whoever finds it full adds nothing; the others are too few to overflow it.
+            // Threads that find it full add nothing; the others are too few to overflow it.
             if !self.is_full(counter) {
                 self.counters[counter as usize].fetch_add(1, Relaxed);
             }
         }
     }
 
-    /// Whether a key was counted often enough, or one that shares its counter.
+    /// Returns whether a key, or another key with the same counter, was counted often enough.
     pub(crate) fn may_be_framed(&self, key: u64) -> bool {
         self.is_full((key & self.mask) as u32)
     }
@@ -69,17 +70,17 @@ pub(crate) struct Framed {
     pub(crate) n_others: u64,
 }
 
-/// Shards of [`PageCounts`], which threads fill side by side.
+/// Number of shards of [`PageCounts`], which threads fill in parallel.
 const N_SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 4;
 
-/// The pages of each key, in memory.
+/// The number of pages of each key, in memory.
 pub(crate) struct PageCounts {
     shards: Vec<Shard>,
     allowance: u64,
 }
 
-/// The keys of one page after the other, each page's ascending and each once.
+/// The keys of one page after the other. The keys of a page are ascending and distinct.
 #[derive(Default)]
 pub(crate) struct PageKeys {
     keys: Vec<u64>,
@@ -87,7 +88,7 @@ pub(crate) struct PageKeys {
 }
 
 impl PageKeys {
-    /// Adds a page; its keys are sorted here.
+    /// Adds a page, and sorts its keys.
     pub(crate) fn push(&mut self, keys: &mut Vec<u64>) {
         keys.sort_unstable();
         keys.dedup();
@@ -103,7 +104,7 @@ impl PageKeys {
 }
 
 impl PageCounts {
-    /// Holds at most `allowance` bytes.
+    /// Creates counts that take at most `allowance` bytes.
     pub(crate) fn new(allowance: u64) -> Self {
         Self {
             shards: (0..N_SHARDS).map(|_| Shard::default()).collect(),
@@ -111,7 +112,7 @@ impl PageCounts {
         }
     }
 
-    /// Counts the keys of some pages; whether there is room for more.
+    /// Counts the keys of these pages. Returns whether there is space for more.
     pub(crate) fn add(&mut self, lists: &[PageKeys]) -> bool {
         let shards = self.shards.par_iter_mut().enumerate();
         shards.for_each(|(number, shard)| {
@@ -126,7 +127,7 @@ impl PageCounts {
         self.has_room()
     }
 
-    /// Counts one page of a key; whether there is room for more.
+    /// Counts one page of a key. Returns whether there is space for more.
     pub(crate) fn add_one(&mut self, key: u64) -> bool {
         self.shards[shard_of(key)].add(key);
         self.has_room()
@@ -148,7 +149,7 @@ impl PageCounts {
     }
 }
 
-/// Shards follow each other as their keys do.
+/// The order of the shards is that of their keys.
 fn shard_of(key: u64) -> usize {
     (key >> (64 - SHARD_BITS)) as usize
 }
@@ -195,12 +196,13 @@ impl Shard {
     }
 }
 
-/// Where a key is, or would be, in a table of a power of two of slots that is not full.
+/// Returns the slot of a key, or the slot where it would be, in a table with a power of two of
+/// slots that is not full.
 fn slot_of(slots: &[Framed], key: u64) -> usize {
     free_slot(slots, key as usize & (slots.len() - 1), key)
 }
 
-/// The slot of a key, or the first that is free, from one on.
+/// Returns the slot of a key, or the first free slot, starting from one slot.
 fn free_slot(slots: &[Framed], mut at: usize, key: u64) -> usize {
     let mask = slots.len() - 1;
     while slots[at].n_others > 0 && slots[at].key != key {
@@ -209,18 +211,19 @@ fn free_slot(slots: &[Framed], mut at: usize, key: u64) -> usize {
     at
 }
 
-/// Keys that are looked up together.
+/// Number of keys that are looked up together.
 const BATCH: usize = 64;
 
-/// The other pages of every word pair that is in a frame, to be looked up.
+/// A lookup table of the number of other pages of every word pair in a frame.
 pub(crate) struct CountTable {
     slots: Vec<Framed>,
-    /// What is left of a key is its slot, so that keys in order go to slots in order.
+    /// The remaining bits of a shifted key are its slot, so that keys in order go to slots in
+    /// order.
     shift: u32,
 }
 
 impl CountTable {
-    /// Reads what [`PageCounts::write`] wrote.
+    /// Reads the output of [`PageCounts::write`].
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let mut framed = Scan::<Framed>::open(path)?;
         let n_slots = (2 * framed.left() as usize).next_power_of_two().max(2);
@@ -235,9 +238,9 @@ impl CountTable {
         Ok(table)
     }
 
-    /// Calls `each` with the other pages that contain each key, in order.
+    /// Calls `each` with the number of other pages that contain each key, in order.
     pub(crate) fn look_up(&self, keys: &[u64], mut each: impl FnMut(u64)) {
-        // All slots of a batch are read before any is looked at: reads wait for memory together.
+        // All slots of a batch are loaded before any is examined, so that memory accesses overlap.
         let mut found = [Framed::zeroed(); BATCH];
         for keys in keys.chunks(BATCH) {
             for (found, &key) in found.iter_mut().zip(keys) {
@@ -252,7 +255,7 @@ impl CountTable {
         }
     }
 
-    /// The other pages that contain a key; zero if they are too few to count.
+    /// Returns the number of other pages that contain a key; zero if they are too few to count.
     pub(crate) fn n_others(&self, key: u64) -> u64 {
         self.slots[self.slot(key)].n_others
     }
@@ -268,7 +271,7 @@ mod tests {
     use arose::mix::mix;
     use std::collections::BTreeMap;
 
-    /// Counters never say that a key is on fewer pages than it is.
+    /// Counters never report fewer pages for a key than there are.
     #[test]
     fn issue_24_counters_lose_nothing() {
         let mut open = Vec::new();
@@ -287,7 +290,7 @@ mod tests {
         assert!(few.may_be_framed(7) && !few.may_be_framed(8));
     }
 
-    /// Pages are counted as a map counts them, and looked up again.
+    /// Pages are counted as with a map, and lookups give the same numbers.
     #[test]
     fn issue_24_counts_in_memory() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! What becomes of the records of web archives: which are dropped, and for what.
+//! Dropped records of web archives, and the documents for which they were dropped.
 //!
-//! Many records are not documents: requests, images, revisits. All are copied, so the copy
-//! is told what to leave out and not what to take. The table of documents says what was dropped;
-//! this is read back from it, for the documents of archives alone.
+//! Many records are not documents: requests, images, revisits. All of them are copied, so the copy
+//! needs a list of records to leave out, not of records to include. This list is read back from the
+//! table of documents, for the documents of archives alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::stage::columns::DOCS;
 
 /// The dropped documents of all archives.
 pub(crate) struct DroppedDocs {
-    /// By source; none if it is no archive.
+    /// By source; none if it is not an archive.
     archives: Vec<Option<Archive>>,
     payloads: Payloads,
 }
@@ -29,11 +29,11 @@ pub(crate) struct DroppedDocs {
 #[derive(Default)]
 struct Archive {
     dropped: Vec<DroppedRecord>,
-    /// Kept documents that others were dropped for.
+    /// Kept documents for which others were dropped.
     originals: Vec<(Position, u64)>,
 }
 
-/// A dropped document, and the one it was dropped for.
+/// A dropped document, and the document for which it was dropped.
 struct Row {
     source: u32,
     position: Position,
@@ -44,7 +44,7 @@ struct Row {
 }
 
 impl DroppedDocs {
-    /// Reads what was dropped from the table of documents.
+    /// Reads the dropped documents from the table of documents.
     pub(crate) fn read(
         documents: &Path,
         read: &Path,
@@ -83,7 +83,7 @@ impl DroppedDocs {
             }
         }
         for archive in found.archives.iter_mut().flatten() {
-            // A file that was named twice has each record twice.
+            // If a file was passed twice, each record occurs twice.
             archive.dropped.sort_by_key(|record| record.position);
             archive.dropped.dedup_by_key(|record| record.position);
             archive.originals.sort_unstable();
@@ -91,8 +91,8 @@ impl DroppedDocs {
         Ok(found)
     }
 
-    /// Leaves kept records of a source alone: of a file that was named twice, a record is kept and
-    /// dropped. They must ascend.
+    /// Keeps the given records of a source. If a file was passed twice, a record is both kept and
+    /// dropped. The positions must be ascending.
     pub(crate) fn spare(&mut self, source: usize, kept: &[Position]) {
         if let Some(Some(archive)) = self.archives.get_mut(source) {
             let is_kept = |record: &DroppedRecord| kept.binary_search(&record.position).is_ok();
@@ -100,7 +100,7 @@ impl DroppedDocs {
         }
     }
 
-    /// What is dropped from a source; none if it is no archive.
+    /// Returns the dropped records of a source; none if it is not an archive.
     pub(crate) fn of(&mut self, source: usize) -> Option<Dropped<'_>> {
         let archive = self.archives.get(source)?.as_ref()?;
         let (dropped, originals) = (&archive.dropped, &archive.originals);
@@ -136,8 +136,8 @@ impl DroppedDocs {
         Ok(rows)
     }
 
-    /// The documents that others were dropped for, as revisit records name them. Their payloads
-    /// will be remembered when their records are copied.
+    /// Returns the documents for which others were dropped, in the form that revisit records need.
+    /// Their payloads are stored when their records are copied.
     fn originals(
         &mut self,
         rows: &[Row],
@@ -151,7 +151,7 @@ impl DroppedDocs {
         for (doc, detail) in details(documents, &wanted)? {
             let record = records.get(doc as Ordinal)?;
             let archive = self.archives[record.source as usize].as_mut();
-            // Only records of archives have a URI for a name.
+            // Only records of archives have a URI as their name.
             let id = archive.map(|archive| {
                 archive.originals.push((position(&record), doc));
                 detail.id
@@ -171,7 +171,8 @@ impl DroppedDocs {
     }
 }
 
-/// What the revisit record of a dropped document refers to; none if it duplicates nothing.
+/// Returns the reference of the revisit record of a dropped document; none if it duplicates
+/// nothing.
 fn original(row: &Row, originals: &BTreeMap<u64, RefersTo>) -> Option<RefersTo> {
     let there = row.kept_doc.and_then(|doc| originals.get(&doc)).cloned();
     let original = there.or_else(|| {

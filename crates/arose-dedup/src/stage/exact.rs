@@ -1,4 +1,4 @@
-//! Second stage: documents of equal content, by sorting their digests.
+//! Second stage: finds exact duplicates by sorting digests.
 
 use std::path::Path;
 
@@ -13,20 +13,20 @@ use crate::sorter::Sorter;
 use crate::stage::columns::DOCS;
 use crate::{Error, Progress};
 
-/// Copies with the first document of their content, by ordinal.
+/// Exact duplicates with the first document of their content, by ordinal.
 pub(crate) const COPIES: &str = "copies";
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Exact {
-    /// Documents whose content came before.
+    /// Number of documents whose content occurred before.
     pub(crate) n_copies: u64,
-    /// Contents with more than one document.
+    /// Number of contents with more than one document.
     pub(crate) n_classes: u64,
     pub(crate) largest_class: u64,
 }
 
-/// A digest and who has it, sorted by both.
+/// A digest and its document, sorted by both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Content {
@@ -34,7 +34,7 @@ struct Content {
     doc: u64,
 }
 
-/// Finds the copies of the documents in `read` and leaves them in `folder`.
+/// Finds the exact duplicates among the documents in `read` and writes them to `folder`.
 pub(crate) fn run(
     read: &Path,
     config: &Config,
@@ -46,7 +46,7 @@ pub(crate) fn run(
     let mut contents = Sorter::new(&folder.join("digests"), config.part(4));
     let mut ordinal = 0;
     while let Some(doc) = docs.next()? {
-        // Empty documents are nobody's duplicates, unless they are compared by their URLs.
+        // Empty documents are never duplicates, unless they are compared by their URLs.
         let alone = match config.policy.criterion {
             Criterion::Url => ALONE,
             _ => EMPTY,

@@ -1,4 +1,4 @@
-//! Last stage, in place of copies: the names of the documents that stay.
+//! Last stage, instead of copying the documents: writes the names of the kept documents.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};

@@ -1,8 +1,8 @@
-//! Last stage, second part: the documents that stay, in the format they came in.
+//! Last stage, second part: writes the kept documents in their input format.
 //!
-//! A single input file becomes `kept.jsonl`, `kept.warc.gz` and so on. Of several, each becomes a
-//! file in the directory `kept.files`, under its own path, so shards stay shards. With a limit on
-//! the size of files each becomes as many as it takes, `NAME-00000.jsonl` and so on.
+//! A single input file becomes `kept.jsonl`, `kept.warc.gz` and so on. Each of several input files
+//! becomes a file in the directory `kept.files`, under its own path, so shards remain shards. With
+//! a limit on file size, each becomes as many files as needed, `NAME-00000.jsonl` and so on.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -25,12 +25,12 @@ use crate::stage::columns::NULLS;
 use crate::stage::dropped::DroppedDocs;
 use crate::{Error, Progress};
 
-/// Where the kept documents of each source are.
+/// The positions of the kept documents of each source.
 pub(crate) struct Kept {
     records: Sorter<Record>,
 }
 
-/// A record: where it starts, and where the next one does.
+/// A record: its start, and the start of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
     pub(crate) position: Position,
@@ -47,11 +47,11 @@ struct Record {
     end: u64,
 }
 
-/// Ranges of bytes that are copied together.
+/// Maximum number of byte ranges that are copied together.
 const MAX_RANGES: usize = 1 << 14;
 
 impl Kept {
-    /// Records go to files in `scratch` where they do not fit the memory.
+    /// Collects records, in files in `scratch` if they do not fit into memory.
     pub(crate) fn new(scratch: &Path, config: &Config) -> Self {
         Self {
             records: Sorter::new(&scratch.join("spans"), config.part(8)),
@@ -81,8 +81,8 @@ impl Kept {
         Ok(())
     }
 
-    /// Copies them into `out`; the name of what was made, and the files of which records are
-    /// missing in it.
+    /// Copies the records to `out`. Returns the name of the output, and the input files with
+    /// records that could not be copied.
     pub(crate) fn write(
         self,
         sources: &[Source],
@@ -169,12 +169,12 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// Whether there are more of this source.
+    /// Returns whether there are more records of this source.
     fn has_more(&self, source: usize) -> bool {
         self.next.is_some_and(|next| next.source == source as u64)
     }
 
-    /// The next record of this source; one of a file that was named twice comes once.
+    /// Returns the next record of this source. If a file was passed twice, each record occurs once.
     fn next_of(&mut self, source: usize) -> Result<Option<Record>, Error> {
         let Some(record) = self.next.filter(|next| next.source == source as u64) else {
             return Ok(None);
@@ -188,7 +188,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Copies the records of a source, all of which must still be there, into files with this path.
+/// Copies the records of a source, all of which must still exist, to files with this path.
 fn copy(
     source: &Source,
     number: usize,
@@ -207,7 +207,7 @@ fn copy(
     source.check()
 }
 
-/// Copies the kept lines of a plain file, those that follow each other in one range.
+/// Copies the kept lines of a plain file, with consecutive lines in one range.
 fn copy_lines(
     source: &Source,
     number: usize,
@@ -218,7 +218,7 @@ fn copy_lines(
     let mut n_bytes = 0;
     while let Some(record) = records.next_of(number)? {
         let n = record.end.saturating_sub(record.offset);
-        // One more for a line end that the last line may lack.
+        // One more byte for a line end, which the last line may lack.
         let is_over = |limit| n_bytes > 0 && n_bytes + n + 1 > limit;
         let is_full = files.limit().is_some_and(is_over);
         if is_full || ranges.len() == MAX_RANGES {
@@ -240,7 +240,8 @@ fn copy_lines(
     Ok(())
 }
 
-/// Copies the kept records of any other file; of an archive also records without a document.
+/// Copies the kept records of any other file. From an archive, also copies records without a
+/// document.
 fn copy_records(
     source: &Source,
     number: usize,
@@ -274,11 +275,11 @@ fn copy_records(
     Ok(())
 }
 
-/// A file, or as many as a limit on their size makes of it.
+/// A file, or several files if the size is limited.
 struct Files {
     path: PathBuf,
     limit: Option<NonZeroU64>,
-    /// Files before this one.
+    /// Number of files before this one.
     n_before: u32,
     file: BufWriter<File>,
     n_bytes: u64,
@@ -347,7 +348,7 @@ fn part_path(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(numbered)
 }
 
-/// A name in two.
+/// Splits a name in two.
 fn split_name(name: &std::ffi::OsStr, at: usize) -> (OsString, OsString) {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let (start, end) = name.as_bytes().split_at(at);
@@ -357,7 +358,7 @@ fn split_name(name: &std::ffi::OsStr, at: usize) -> (OsString, OsString) {
     )
 }
 
-/// The name of the one file that all sources go into, if there is one source at most.
+/// Returns the name of the single output file if there is at most one source.
 pub(crate) fn single_name(sources: &[Source]) -> Option<OsString> {
     match sources {
         [] => Some("kept.jsonl".into()),
@@ -366,7 +367,7 @@ pub(crate) fn single_name(sources: &[Source]) -> Option<OsString> {
     }
 }
 
-/// The end of a file name that tells its format: `jsonl.gz`.
+/// Returns the end of a file name that determines its format: `jsonl.gz`.
 fn suffix(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut parts = name.rsplit('.');
@@ -379,7 +380,7 @@ fn suffix(path: &Path) -> String {
     }
 }
 
-/// Where the kept documents of each source are written, in the directory of all of them.
+/// Returns the paths of the kept documents of each source, in their common directory.
 pub(crate) fn output_paths(sources: &[Source]) -> impl Iterator<Item = PathBuf> {
     let common = common_folder(sources);
     let path = move |source: &Source| {
@@ -389,7 +390,7 @@ pub(crate) fn output_paths(sources: &[Source]) -> impl Iterator<Item = PathBuf> 
     sources.iter().map(path)
 }
 
-/// The deepest folder that holds all sources.
+/// Returns the deepest directory that contains all sources.
 fn common_folder(sources: &[Source]) -> PathBuf {
     let mut parents = sources.iter().filter_map(|source| source.path.parent());
     let first = parents.next().map(Path::to_owned).unwrap_or_default();
@@ -399,7 +400,7 @@ fn common_folder(sources: &[Source]) -> PathBuf {
     })
 }
 
-/// A path that cannot leave the folder it is joined to.
+/// Returns a path that cannot leave the directory to which it is joined.
 fn safe(path: &Path) -> PathBuf {
     use std::path::Component::Normal;
     path.components()
@@ -407,7 +408,7 @@ fn safe(path: &Path) -> PathBuf {
         .collect()
 }
 
-/// Where a file is written before it is whole.
+/// Returns the path of a file until it is complete.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");

@@ -1,11 +1,12 @@
-//! Keys of documents on disk, and who shares one.
+//! Keys of documents on disk, and the buckets of documents that share a key.
 //!
 //! The keys of a table are a column of five bytes per document, in the order of the documents. The
-//! columns are read one after the other: the documents of a table are sorted by key, outside memory
-//! if they do not fit it, and those with equal keys form a bucket. Buckets of a few documents are
-//! written as pairs, each once however many tables it is in. Larger ones are written down: how many
-//! documents, then who. Memory: a quarter of the allowance, and an eighth for the pairs, whatever
-//! the buckets look like. Disk: eight bytes per document beside the columns, and eight per pair.
+//! columns are read one after the other. The documents of a table are sorted by key, on disk if
+//! they do not fit into memory, and those with equal keys form a bucket. Buckets of a few documents
+//! are written as pairs, each once even if it is in several tables. Larger buckets are written as a
+//! number of documents, followed by the documents. Memory: a quarter of the allowance, and an
+//! eighth for the pairs, whatever the size of the buckets. Disk: eight bytes per document in
+//! addition to the columns, and eight per pair.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,18 +25,18 @@ use crate::{Error, Progress};
 pub(crate) const MET: &str = "met";
 /// The table and the number of documents of each larger bucket.
 const HEADS: &str = "heads";
-/// The documents of those, one bucket after the other, each by ordinal.
+/// The documents of those buckets, one bucket after the other, each by ordinal.
 const MEMBERS: &str = "members";
 
-/// Documents whose keys are made or written together.
+/// Number of documents whose keys are computed or written together.
 const BLOCK: usize = 1 << 12;
-/// Documents of a bucket that is written as pairs, unless the cap is less.
+/// Maximum number of documents of a bucket that is written as pairs, unless the cap is less.
 const N_PAIRED: usize = 8;
 
-/// A key as it is stored.
+/// A key in its stored form.
 pub(crate) type Key = [u8; KEY_BITS as usize / 8];
 
-/// The bytes of a key.
+/// Returns the bytes of a key.
 pub(crate) fn packed(key: u64) -> Key {
     let mut bytes = Key::default();
     bytes.copy_from_slice(&key.to_le_bytes()[..size_of::<Key>()]);
@@ -55,7 +56,7 @@ fn column_path(folder: &Path, table: u32) -> PathBuf {
 /// Writes the keys of documents, one document after the other.
 pub(crate) struct KeyWriter {
     columns: Vec<Writer<Key>>,
-    /// The keys of some documents, by document.
+    /// The keys of a batch of documents, by document.
     waiting: Vec<Key>,
     column: Vec<Key>,
 }
@@ -66,7 +67,7 @@ impl KeyWriter {
         Ok(Self::of(columns.collect::<Result<_, Error>>()?))
     }
 
-    /// Goes on after the first documents.
+    /// Resumes after the first documents.
     pub(crate) fn resume(folder: &Path, n_tables: u32, n_docs: u64) -> Result<Self, Error> {
         let columns =
             (0..n_tables).map(|table| Writer::resume(&column_path(folder, table), n_docs));
@@ -108,14 +109,14 @@ impl KeyWriter {
         Ok(())
     }
 
-    /// Hands everything to the system, so that it survives this process.
+    /// Passes all data to the operating system, so that it survives this process.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.write()?;
         self.columns.iter_mut().try_for_each(Writer::flush)
     }
 }
 
-/// Writes the keys of all documents into `folder`, from their sketches.
+/// Writes the keys of all documents to `folder`, computed from their sketches.
 pub(crate) fn write_keys<T: Tables>(
     tables: &T,
     sketches: &Path,
@@ -148,7 +149,7 @@ pub(crate) fn remove_keys(folder: &Path, n_tables: u32) -> Result<(), Error> {
     (0..n_tables).try_for_each(|table| remove_if_there(&column_path(folder, table)))
 }
 
-/// Writes the buckets of the active documents into `folder`, by the keys in another.
+/// Writes the buckets of the active documents to `folder`, by the keys in another directory.
 pub(crate) fn write_buckets(
     keys: &Path,
     n_tables: u32,
@@ -166,8 +167,8 @@ pub(crate) fn write_buckets(
     out.finish(folder)
 }
 
-/// How a key and a document are one number, which is sorted by both. The higher bits of the key
-/// give way to the document's.
+/// How a key and a document are combined into one number, which sorts by both. If there is not
+/// enough space, the higher bits of the key are dropped.
 #[derive(Clone, Copy)]
 struct Packing {
     doc_bits: u32,
@@ -194,9 +195,9 @@ struct BucketWriter {
     met: Sorter<PairKey>,
     heads: Writer<[u32; 2]>,
     members: Writer<Ordinal>,
-    /// The documents of the bucket at work, until there are too many.
+    /// The documents of the current bucket, until there are too many.
     bucket: Vec<Ordinal>,
-    /// Documents of a bucket that is written as pairs.
+    /// Maximum number of documents of a bucket that is written as pairs.
     n_paired: usize,
 }
 
@@ -274,7 +275,7 @@ impl BucketWriter {
     }
 }
 
-/// Writes every pair once; how many there are.
+/// Writes every pair once. Returns the number of pairs.
 pub(crate) fn write_distinct(pairs: Sorter<PairKey>, path: &Path) -> Result<u64, Error> {
     let mut pairs = pairs.finish()?;
     let mut out = Writer::create(path)?;
@@ -287,7 +288,7 @@ pub(crate) fn write_distinct(pairs: Sorter<PairKey>, path: &Path) -> Result<u64,
     out.finish()
 }
 
-/// The larger buckets in the order of tables and keys.
+/// A reader of the larger buckets, in the order of tables and keys.
 pub(crate) struct Buckets {
     path: PathBuf,
     heads: Scan<[u32; 2]>,
@@ -307,7 +308,7 @@ impl Buckets {
         })
     }
 
-    /// Who is in a bucket in `folder`, of `n_docs` documents.
+    /// Opens the buckets in `folder`, of `n_docs` documents.
     pub(crate) fn all_members(folder: &Path, n_docs: usize) -> Result<Flags, Error> {
         let mut members = Scan::<Ordinal>::open(&folder.join(MEMBERS))?;
         let mut is_met = Flags::new(n_docs);
@@ -317,31 +318,31 @@ impl Buckets {
         Ok(is_met)
     }
 
-    /// Table and size of the next bucket.
+    /// Returns table and size of the next bucket.
     pub(crate) fn peek(&self) -> Option<(u32, usize)> {
         self.next.map(|[table, n]| (table, n as usize))
     }
 
-    /// Goes to the next bucket, whose documents [`member`](Self::member) gives.
+    /// Moves to the next bucket, whose documents [`member`](Self::member) returns.
     pub(crate) fn step(&mut self) -> Result<(), Error> {
         self.next = self.heads.next()?;
         Ok(())
     }
 
-    /// The next document of the bucket, which must be there.
+    /// Returns the next document of the bucket, which must exist.
     pub(crate) fn member(&mut self) -> Result<Ordinal, Error> {
         self.members.next()?.ok_or_else(|| Error::Damaged {
             path: self.path.clone(),
-            detail: "a bucket is cut short".to_owned(),
+            detail: "a bucket is incomplete".to_owned(),
         })
     }
 
-    /// Documents that are still to come.
+    /// Returns the number of remaining documents.
     pub(crate) fn left(&self) -> u64 {
         self.members.left()
     }
 
-    /// Removes the files in `folder`, if they are there.
+    /// Removes the files in `folder`, if they exist.
     pub(crate) fn remove(folder: &Path) -> Result<(), Error> {
         let mut names = [HEADS, MEMBERS, MET].into_iter();
         names.try_for_each(|name| remove_if_there(&folder.join(name)))
@@ -366,7 +367,7 @@ mod tests {
     const N_TABLES: u32 = 3;
 
     /// The keys of some documents in all tables. Some keys are common, most are rare, and some
-    /// differ in their highest bits only.
+    /// differ only in their highest bits.
     fn keys(n_docs: u32) -> Vec<Vec<Key>> {
         let mut random = SplitMix::new(8);
         let mut key = || match random.below(4) {
@@ -381,7 +382,7 @@ mod tests {
 
     type Found = (BTreeSet<PairKey>, Vec<(u32, Vec<Ordinal>)>);
 
-    /// Pairs of small buckets, and larger buckets, the simple way.
+    /// Pairs of small buckets, and larger buckets, computed the simple way.
     fn expected(keys: &[Vec<Key>], active: &Flags) -> Found {
         let (mut met, mut larger) = (BTreeSet::new(), Vec::new());
         for table in 0..N_TABLES {
@@ -422,8 +423,8 @@ mod tests {
         (met, larger)
     }
 
-    /// Buckets are those of equal keys, in memory and outside, also if writing the keys was
-    /// interrupted.
+    /// Buckets consist of documents with equal keys, in memory and on disk, also if writing the
+    /// keys was interrupted.
     #[test]
     fn issue_20_buckets_are_those_of_equal_keys() {
         let keys = keys(20_000);
@@ -459,7 +460,7 @@ mod tests {
         assert_eq!(fs::read_dir(path).unwrap().count(), 0);
     }
 
-    /// Of more documents than a key leaves room for, the higher bits of keys do not count.
+    /// With more documents than fit beside a complete key, the higher bits of keys are ignored.
     #[test]
     fn keys_give_way_to_documents() {
         for (n_docs, doc_bits) in [(1, 1), (100_000_000, 27), (u32::MAX as usize, 32)] {

@@ -22,7 +22,7 @@ use crate::dictionary::TokenColumn;
 use crate::index::{Index, Match, Reader, Settings, Sketch, Sketcher};
 use crate::inputs::Naming;
 use crate::names::{Name, NameScan};
-use crate::record::{Copied, DocRecord, FILTERED, Ordinal, UNSPACED, rule_index};
+use crate::record::{Copied, DocRecord, FILTERED, Ordinal, SUPERSEDED, UNSPACED, rule_index};
 use crate::source::{Source, path_text};
 use crate::stage::columns::DOCS;
 use crate::stage::exact::COPIES;
@@ -248,7 +248,7 @@ pub(crate) fn run(
             let Some((record, name)) = row else {
                 return Ok(None);
             };
-            if record.flags & FILTERED != 0 {
+            if record.flags & (FILTERED | SUPERSEDED) != 0 {
                 return Ok(None);
             }
             holder.best(&sketches.of(&record, name)?.1)

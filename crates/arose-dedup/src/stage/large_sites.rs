@@ -1,12 +1,12 @@
-//! What sites repeat that are too large to be in memory: the documents of all of them together.
+//! Counts of repeated text for sites that are too large for memory, processed together.
 //!
-//! Most word pairs are on few pages. A first pass counts them in a table of small counters, in
-//! which several word pairs may share a counter, so it never counts too few; only what may be on
-//! enough pages goes on. A second pass counts the pages of these word pairs in memory
-//! ([`PageCounts`]). Where they do not fit, every word pair of a page becomes a record of its site,
-//! its words and its page, sorted outside memory; those of many pages are counted, and the counts
+//! Most word pairs are on few pages. A first pass counts them in a table of small counters. Several
+//! word pairs may share a counter, so the counts are never too low. Only word pairs that may be on
+//! enough pages are processed further. A second pass counts the pages of these word pairs in memory
+//! ([`PageCounts`]). If they do not fit, every word pair of a page becomes a record of its site,
+//! its words and its page, sorted on disk. Those on many pages are counted, and the counts are
 //! sorted back to the documents: a document gets the list of its *frame*, the word pairs that weigh
-//! less than one. Both ways are exact and give the same.
+//! less than one. Both ways are exact and give the same result.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use crate::stage::sites::Sketches;
 use crate::stage::weigher::{Others, Weigher, key, others, salt};
 use crate::{Error, Progress};
 
-/// A document and its page, which is named by its first document.
+/// A document and its page, identified by the first document of the page.
 pub(super) type Page = [Ordinal; 2];
 
 /// The documents of large sites, by ordinal.
@@ -46,7 +46,7 @@ struct Posting {
     doc: Ordinal,
 }
 
-/// Takes the documents of large sites.
+/// Collects the documents of large sites.
 pub(super) struct Large<'a> {
     folder: &'a Path,
     pages: Sorter<Page>,
@@ -67,7 +67,8 @@ impl<'a> Large<'a> {
         }
     }
 
-    /// Takes documents of a site with the digests of their URLs, those of one page together.
+    /// Adds documents of a site with the digests of their URLs. Documents of one page must be
+    /// adjacent.
     pub(super) fn extend(
         &mut self,
         mut docs: impl Iterator<Item = (u64, Ordinal)>,
@@ -86,18 +87,18 @@ impl<'a> Large<'a> {
         })
     }
 
-    /// The next document is of another site.
+    /// Ends a site: the next document belongs to another.
     pub(super) fn end_site(&mut self) {
         self.last = None;
     }
 
-    /// How many documents were taken.
+    /// Returns the number of documents added.
     pub(super) fn n_docs(&self) -> u64 {
         self.n_docs
     }
 
-    /// Of pages by their first document, whether several documents are of them; none if there are
-    /// no documents.
+    /// Returns, for the first document of each page, whether the page has several documents; none
+    /// if there are no documents.
     pub(super) fn finish(self) -> Result<Option<Flags>, Error> {
         if self.n_docs == 0 {
             return Ok(None);
@@ -107,7 +108,8 @@ impl<'a> Large<'a> {
     }
 }
 
-/// Counts what the large sites repeat, leaves [`LARGE_COUNTS`], and sketches their documents.
+/// Counts the text that the large sites repeat, writes [`LARGE_COUNTS`], and sketches their
+/// documents.
 pub(super) fn run(
     is_shared: &Flags,
     read: &Path,
@@ -146,7 +148,7 @@ struct Pages<'a> {
     weigher: &'a Weigher,
     config: &'a Config,
     progress: &'a Progress,
-    /// Of pages by their first document: whether others are of the same page.
+    /// For the first document of each page: whether the page has other documents.
     is_shared: &'a Flags,
 }
 
@@ -159,8 +161,8 @@ struct PageText<'a> {
 }
 
 impl Pages<'_> {
-    /// Calls `take` with every document and the keys of its word pairs, on all threads, and `put`
-    /// with what came of some blocks of documents, in order, until it says that it is enough;
+    /// Calls `take` with every document and the keys of its word pairs, on all threads. Calls `put`
+    /// with the results of some blocks of documents, in order, until it asks to stop. Returns
     /// whether it never did.
     fn for_each<T: Default + Send>(
         &self,
@@ -255,7 +257,8 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// The pages of each word pair that may be on enough; none if they do not fit memory.
+    /// Returns the number of pages of each word pair that may be on enough pages; none if they do
+    /// not fit into memory.
     fn count_in_memory(&self, counters: &Counters) -> Result<Option<PageCounts>, Error> {
         let mut counts = PageCounts::new(self.config.part(8));
         // Pages of several documents are counted when all of these are known.
@@ -288,8 +291,8 @@ impl Pages<'_> {
         Ok(Some(counts))
     }
 
-    /// Counts the pages of each word pair that may be on enough and writes the frames of `n_docs`
-    /// documents.
+    /// Counts the pages of each word pair that may be on enough pages, and writes the frames of
+    /// `n_docs` documents.
     fn count_on_disk(&self, counters: &Counters, n_docs: usize) -> Result<(), Error> {
         let (folder, config) = (self.folder, self.config);
         let mut postings = Sorter::new(&folder.join("postings"), config.part(4));
@@ -313,11 +316,11 @@ impl Pages<'_> {
     }
 }
 
-/// A word pair in the frame of a document: the document, the two halves of the key, and how many
-/// other pages contain it.
+/// A word pair in the frame of a document: the document, the two halves of the key, and the number
+/// of other pages that contain it.
 type Counted = [u32; 4];
 
-/// The word pairs that enough pages contain, with each document that does.
+/// Returns the word pairs that enough pages contain, with each document that contains them.
 fn find_framed(
     postings: Sorter<Posting>,
     config: &Config,
@@ -371,13 +374,13 @@ fn write_frames(counted: Sorter<Counted>, n_docs: usize, folder: &Path) -> Resul
     frames.finish().map(drop)
 }
 
-/// Finds the other pages of the word pairs of documents.
+/// Finds the number of other pages of the word pairs of documents.
 struct Frames<'a> {
     weigher: &'a Weigher,
     counts: Counts,
 }
 
-/// Where the other pages of a word pair are looked up.
+/// The source of the numbers of other pages of a word pair.
 enum Counts {
     Memory(CountTable),
     Disk {
@@ -386,7 +389,7 @@ enum Counts {
     },
 }
 
-/// The word pairs of a document, and memory that is used again.
+/// The word pairs of a document, and reused memory.
 #[derive(Default)]
 struct Room {
     /// In text order.
@@ -409,7 +412,7 @@ impl<'a> Frames<'a> {
         Ok(Self { weigher, counts })
     }
 
-    /// Finds the shingles of a document and the other pages of each.
+    /// Finds the shingles of a document and the number of other pages of each.
     fn count(&self, text: &PageText<'_>, room: &mut Room) -> Result<(), Error> {
         let Room {
             shingles,

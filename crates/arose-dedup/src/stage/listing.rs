@@ -1,14 +1,15 @@
-//! All pairs, copies included.
+//! All pairs, including pairs of exact duplicates.
 //!
-//! Inside the run one document stands for all of equal content; here every pair gets its copies: a
-//! pair of contents held by `x` and `y` documents stands for `x y` pairs. That may be far more than
-//! anyone wants (a million copies of one page are half a trillion pairs), so products above a limit
-//! are listed from first to first only, and copies beyond it from the first to each. The limit is
-//! the largest power of two with which about 64 pairs a document are listed ([`Products`]), so it
-//! does not bind for most corpora.
+//! Inside the run, one document represents all exact duplicates. Here every pair is expanded: a
+//! pair of contents with `x` and `y` documents becomes `x y` pairs. There may be far too many (a
+//! million exact duplicates of one page are half a trillion pairs). So products above a limit are
+//! listed only from first to first, and exact duplicates beyond it from the first to each. The
+//! limit is the largest power of two with which about 64 pairs per document are listed
+//! ([`Products`]), so it has no effect on most corpora.
 //!
-//! Under the site policy contents are judged by the sites of their first documents. Copies on other
-//! sites share that verdict, but a pair of them is listed only if the rule holds for their own.
+//! Under the policy `site`, contents are compared by the sites of their first documents. Exact
+//! duplicates on other sites share that decision, but a pair of them is listed only if the rule
+//! matches for their own sites.
 
 use std::path::{Path, PathBuf};
 
@@ -71,7 +72,7 @@ fn gather(stages: &Stages<'_>, config: &Config, scratch: &Path) -> Result<PathBu
     Ok(path)
 }
 
-/// The copies of each content.
+/// The exact duplicates of each content.
 struct Classes {
     /// Sorted by first document.
     copies: Vec<Copied>,
@@ -88,14 +89,15 @@ impl Classes {
         Ok(Self { copies })
     }
 
-    /// The copies of the content that `first` is first of, itself not included.
+    /// Returns the exact duplicates of the document `first`, which is the first of its content,
+    /// without itself.
     fn copies_of(&self, first: Ordinal) -> &[Copied] {
         let start = self.copies.partition_point(|copy| copy.first < first);
         let n = self.copies[start..].partition_point(|copy| copy.first == first);
         &self.copies[start..start + n]
     }
 
-    /// The documents of a content.
+    /// Returns the documents of a content.
     fn members(&self, first: Ordinal) -> impl Iterator<Item = Ordinal> + Clone {
         let copies = self.copies_of(first).iter().map(|copy| copy.doc);
         std::iter::once(first).chain(copies)
@@ -105,7 +107,7 @@ impl Classes {
         self.copies_of(first).len() as u64 + 1
     }
 
-    /// The largest product of copies that is listed in full.
+    /// Returns the largest product of exact duplicates that is listed in full.
     fn limit(&self, accepted: &Path, n_docs: u64) -> Result<u64, Error> {
         let mut products = Products::default();
         for class in self.copies.chunk_by(|a, b| a.first == b.first) {
@@ -119,7 +121,7 @@ impl Classes {
         Ok(products.limit(n_docs))
     }
 
-    /// Lists the pairs of equal content. Those of documents without tokens carry no scores.
+    /// Lists the pairs of exact duplicates. Pairs of documents without tokens have no scores.
     fn list_copies(
         &self,
         stages: &Stages<'_>,
@@ -184,7 +186,7 @@ impl Classes {
     }
 }
 
-/// Judges pairs of copies by their own sites.
+/// Decides on pairs of exact duplicates by their own sites.
 struct Sites {
     policy: Policy,
     vectors: Column<Vectors>,
@@ -208,12 +210,13 @@ impl Sites {
     }
 }
 
-/// Whether copies are judged by their own sites.
+/// Returns whether exact duplicates are decided by their own sites.
 fn has_site_rule(config: &Config) -> bool {
     matches!(config.policy.criterion, Criterion::Site { .. }) && config.verify != Verify::None
 }
 
-/// The rule under which documents of these sites are alike, given the scores of their contents.
+/// Returns the rule under which documents of these sites are duplicates, given the scores of their
+/// contents.
 fn site_rule(policy: &Policy, sites: [u64; 2], scores: &Scores) -> Option<u32> {
     let evidence = Evidence {
         site: site_relation(sites),

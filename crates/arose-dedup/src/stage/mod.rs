@@ -2,6 +2,7 @@
 
 pub(crate) mod bucket;
 pub(crate) mod candidates;
+pub(crate) mod captures;
 pub(crate) mod checkpoint;
 pub(crate) mod cluster;
 pub(crate) mod columns;

@@ -1,12 +1,12 @@
 //! Pairs in an order in which the documents they need are in memory together.
 //!
-//! Documents with a pair are put into blocks, component by component, and pairs are sorted by the
-//! blocks of their two documents, so that documents alike are in memory together and a component
+//! Documents with a pair are assigned to blocks, component by component, and pairs are sorted by
+//! the blocks of their two documents. So similar documents are in memory together, and a component
 //! larger than a block is read once per pair of its blocks.
 //!
-//! Components and blocks take eight bytes per document with a pair. Where a quarter of the memory
-//! has no room for them, blocks follow the order of the documents, and the pairs of one document
-//! are taken together.
+//! Components and blocks take eight bytes per document with a pair. If they do not fit into a
+//! quarter of the memory, blocks follow the order of the documents, and the pairs of one document
+//! are processed together.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ impl Placed {
     }
 }
 
-/// The documents that are in one of the pairs in a file, of `n_docs` documents.
+/// Returns the documents that are in one of the pairs in a file, of `n_docs` documents.
 pub(crate) fn chosen(pairs: &Path, n_docs: usize) -> Result<Chosen, Error> {
     let mut scan = Scan::<PairKey>::open(pairs)?;
     let mut has_pair = Flags::new(n_docs);
@@ -55,17 +55,17 @@ pub(crate) fn chosen(pairs: &Path, n_docs: usize) -> Result<Chosen, Error> {
     Ok(Chosen::new(has_pair))
 }
 
-/// Pairs still to be put into batches.
+/// Pairs that are not yet in batches.
 pub(crate) struct Queue {
     sorted: Sorted<Placed>,
-    /// Taken out of the order, but not into a batch.
+    /// A pair that was read but is not yet in a batch.
     head: Option<Placed>,
 }
 
 impl Queue {
-    /// Sorts the pairs in a file such that those that need the same documents come together.
-    /// `weights` gives the weights of the chosen documents in order; a block has at most
-    /// `max_weight`, unless one document has more.
+    /// Sorts the pairs in a file so that those that need the same documents are adjacent. `weights`
+    /// gives the weights of the chosen documents in order. A block weighs at most `max_weight`,
+    /// unless a single document weighs more.
     pub(crate) fn new(
         pairs: &Path,
         chosen: &Chosen,
@@ -90,7 +90,8 @@ impl Queue {
         })
     }
 
-    /// Judges all pairs, some batches at a time on all threads; `take` gets the results in order.
+    /// Processes all pairs, several batches at a time on all threads. `take` gets the results in
+    /// order.
     pub(crate) fn judge<R: Send>(
         mut self,
         judge: impl Fn(&[Placed]) -> Result<R, Error> + Sync,
@@ -116,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// The next pairs that are in the same two blocks.
+    /// Returns the next pairs that are in the same two blocks.
     fn next_batch(&mut self) -> Result<Vec<Placed>, Error> {
         let mut batch: Vec<Placed> = self.head.take().into_iter().collect();
         while let Some(next) = self.sorted.next()? {
@@ -136,19 +137,20 @@ impl Queue {
 /// Bytes per chosen document of [`Places::Near`].
 const PLACE_BYTES: u64 = 8;
 
-/// In which blocks documents are, and who is judged together.
+/// The blocks of documents, and which pairs are processed together.
 enum Places {
-    /// Documents that pairs connect are neighbours: a block for each chosen document.
+    /// Documents connected by pairs are neighbours: a block for each chosen document.
     Near {
         components: Components,
         blocks: Vec<u32>,
     },
-    /// As they come, where memory has no room for more: the first document of each block. Pairs
-    /// with the same first document are judged together, so a document is read more often.
+    /// In the order of the documents, if there is no memory for more: the first document of each
+    /// block. Pairs with the same first document are processed together, so a document is read more
+    /// often.
     InOrder { starts: Vec<Ordinal> },
 }
 
-/// The component of a document.
+/// Returns the component of a document.
 fn component(components: &Components, chosen: &Chosen, doc: Ordinal) -> Result<Ordinal, Error> {
     let place = DocId(chosen.place(doc) as u64);
     Ok(components.find(place)?.0 as Ordinal)
@@ -216,7 +218,7 @@ impl Places {
     }
 }
 
-/// Puts documents into blocks, one after the other.
+/// Assigns documents to blocks, one after the other.
 struct BlockRoom {
     max_weight: u64,
     weight: u64,
@@ -232,11 +234,11 @@ impl BlockRoom {
         }
     }
 
-    /// The block of the next document.
+    /// Returns the block of the next document.
     fn block_of(&mut self, weight: u32) -> u32 {
         self.weight += u64::from(weight);
         if self.weight > self.max_weight {
-            // A document larger than a block has one for itself.
+            // A document larger than a block has a block to itself.
             self.block += u32::from(self.weight > u64::from(weight));
             self.weight = weight.into();
         }
@@ -244,7 +246,7 @@ impl BlockRoom {
     }
 }
 
-/// The documents of some pairs, each once.
+/// The documents of these pairs, each once.
 pub(crate) fn members(pairs: &[Placed]) -> Vec<Ordinal> {
     let mut members: Vec<Ordinal> = pairs.iter().flat_map(|pair| [pair.a, pair.b]).collect();
     members.sort_unstable();
@@ -252,7 +254,7 @@ pub(crate) fn members(pairs: &[Placed]) -> Vec<Ordinal> {
     members
 }
 
-/// Where the documents of a pair are among the members.
+/// Returns the positions of the documents of a pair among the members.
 pub(crate) fn places(members: &[Ordinal], pair: &Placed) -> [usize; 2] {
     [pair.a, pair.b].map(|doc| {
         let place = members.binary_search(&doc);

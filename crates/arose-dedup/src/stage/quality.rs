@@ -1,4 +1,4 @@
-//! Quality of the documents: a record for each, the tally of what rules reject, and columns.
+//! Quality of the documents: a record for each, counts of failed rules, and columns.
 //!
 //! Documents that a chosen filter rejects take no part in the rest of the run: they have no tokens
 //! there, and nothing is dropped for them.
@@ -32,14 +32,14 @@ thread_local! {
     static ASSESSOR: RefCell<Assessor> = RefCell::default();
 }
 
-/// Has pages tell what quality depends on.
+/// Requests the data of pages on which quality depends.
 pub(crate) fn ask(config: &Config, corpus: &mut arose_corpus::Config) {
     if config.quality.is_some() {
         corpus.html.visibility = Switch::On;
     }
 }
 
-/// What is known of a document of so many tokens, if quality is measured.
+/// Returns the quality of a document with this many tokens, if quality is measured.
 pub(crate) fn row(
     config: &Config,
     document: &Document,
@@ -51,7 +51,7 @@ pub(crate) fn row(
     Some(Box::new(QualityRow::new(&found, n_tokens, &document.text)))
 }
 
-/// What is known of the quality of a document.
+/// The quality of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct QualityRecord {
@@ -59,9 +59,9 @@ pub(crate) struct QualityRecord {
     failed: u64,
     /// The value of each rule.
     rules: [f32; N_RULES],
-    /// The values of [`SIGNALS`]; not a number if unknown.
+    /// The values of [`SIGNALS`]; NaN if unknown.
     signals: [f32; SIGNALS.len()],
-    /// Tokens, also where the run does without them.
+    /// Number of tokens, even if the run ignores them.
     n_tokens: u32,
     reserved: u32,
 }
@@ -79,20 +79,20 @@ impl QualityRecord {
         }
     }
 
-    /// The rules that the document fails.
+    /// Returns the rules that the document fails.
     pub(crate) fn failed(&self) -> Selection {
         Selection(self.failed)
     }
 }
 
-/// A document as the tally sees it.
+/// A document with the data that the tally needs.
 pub(crate) struct QualityRow {
     record: QualityRecord,
-    /// The first words, where a rule fails.
+    /// The first words, if a rule fails.
     excerpt: String,
 }
 
-/// Characters of an excerpt.
+/// Maximum number of characters of an excerpt.
 const EXCERPT_CHARS: usize = 160;
 
 impl QualityRow {
@@ -105,8 +105,8 @@ impl QualityRow {
         Self { record, excerpt }
     }
 
-    /// Takes the tokens of a document that the filter rejects: without them it is like an empty
-    /// one, which is nobody's duplicate.
+    /// Removes the tokens of a document that the filter rejects. Without them it is like an empty
+    /// document, which is never a duplicate.
     pub(crate) fn filter(&self, config: Quality, doc: &mut DocRecord, tokens: &mut Vec<u64>) {
         if !self.record.failed().intersection(config.filter).is_empty() {
             *tokens = Vec::new();
@@ -116,7 +116,7 @@ impl QualityRow {
     }
 }
 
-/// The first words of a text, on one line.
+/// Returns the first words of a text, on one line.
 fn excerpt(text: &str) -> String {
     let mut line = String::new();
     let mut n_chars = 0;
@@ -133,7 +133,7 @@ fn excerpt(text: &str) -> String {
     clip(&line, EXCERPT_CHARS)
 }
 
-/// The column of the first stage, where quality is measured.
+/// The column of the first stage, if quality is measured.
 pub(crate) struct QualityColumn(Option<Writer<QualityRecord>>);
 
 impl QualityColumn {
@@ -144,7 +144,7 @@ impl QualityColumn {
         Ok(Self(writer.transpose()?))
     }
 
-    /// Goes on after so many records.
+    /// Resumes after this many records.
     pub(crate) fn resume(folder: &Path, config: &Config, n: u64) -> Result<Self, Error> {
         let writer = config
             .quality
@@ -167,21 +167,21 @@ impl QualityColumn {
     }
 }
 
-/// Examples of each rule.
+/// Maximum number of examples per rule.
 const MAX_EXAMPLES: usize = 3;
 
-/// How many documents fail which rule.
+/// The number of documents that fail each rule.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct QualityTally {
     /// By rule.
     rules: BTreeMap<String, RuleTally>,
-    /// Documents that fail a rule of a family.
+    /// Number of documents that fail a rule of a family.
     families: BTreeMap<String, u64>,
-    /// Documents that fail any rule.
+    /// Number of documents that fail any rule.
     any: u64,
-    /// Documents whose weight is below 0.5.
+    /// Number of documents whose weight is below 0.5.
     light: u64,
-    /// Documents that the filter rejects.
+    /// Number of documents that the filter rejects.
     pub(crate) filtered: u64,
 }
 
@@ -227,7 +227,7 @@ impl QualityTally {
         self.light += u64::from(row.record.signals[0] < 0.5);
     }
 
-    /// What the summary says of it.
+    /// Returns its part of the summary.
     pub(crate) fn summary(&self, filter: Selection) -> Value {
         let rules = RULES.iter().map(|rule| {
             let tally = self.rules.get(rule.name).cloned().unwrap_or_default();
@@ -249,7 +249,7 @@ impl QualityTally {
     }
 }
 
-/// Adds columns to the table of documents, where quality was measured.
+/// Adds columns to the table of documents, if quality was measured.
 pub(crate) struct QualityTable(Option<(Scan<QualityRecord>, QualityRows, Selection)>);
 
 impl QualityTable {
@@ -273,7 +273,7 @@ impl QualityTable {
         Schema::new(own.chain(fields()).collect::<Vec<_>>())
     }
 
-    /// Takes the row of the next document; its record as it is shown.
+    /// Adds the row of the next document. Returns its record for display.
     pub(crate) fn next(&mut self, record: &DocRecord) -> Result<DocRecord, Error> {
         let Some((records, rows, filter)) = &mut self.0 else {
             return Ok(*record);
@@ -286,7 +286,7 @@ impl QualityTable {
         })
     }
 
-    /// The columns of a batch, those of quality last.
+    /// Returns the columns of a batch, with those of quality last.
     pub(crate) fn columns(&mut self, mut columns: Vec<ArrayRef>) -> Vec<ArrayRef> {
         if let Some((_, rows, _)) = &mut self.0 {
             columns.extend(rows.finish());
@@ -295,7 +295,7 @@ impl QualityTable {
     }
 }
 
-/// The columns of the table of documents.
+/// Returns the columns of the table of documents.
 fn fields() -> impl Iterator<Item = Field> {
     let numbers = SIGNALS
         .into_iter()

@@ -1,4 +1,4 @@
-//! Which of several duplicates is kept: the one of the least rank.
+//! Ranks: of several duplicates, the one with the lowest rank is kept.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::sorter::{Sorted, Sorter};
 use crate::stage::columns::DOCS;
 use crate::stage::exact::COPIES;
 
-/// How much a document deserves to stay; the least value does.
+/// The priority of a document. The one with the lowest value is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Rank {
@@ -26,11 +26,11 @@ pub(crate) struct Rank {
 pub(crate) enum Ranks {
     /// By ordinal.
     First,
-    /// By merit: for the first document of each content the rank of the best copy.
+    /// By merit: for the first document of each content, the rank of the best exact duplicate.
     Merit(Column<Rank>),
 }
 
-/// The rank of a document among those of its content.
+/// Returns the rank of a document among those of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Claim {
@@ -38,11 +38,11 @@ struct Claim {
     rank: Rank,
 }
 
-/// The file of ranks by merit.
+/// The name of the file of ranks by merit.
 const RANKS: &str = "ranks";
 
 impl Ranks {
-    /// Ranks the contents; with few documents in memory, else in a file in `folder`.
+    /// Ranks the contents: in memory if there are few documents, otherwise in a file in `folder`.
     pub(crate) fn new(
         read: &Path,
         exact: &Path,
@@ -70,13 +70,13 @@ impl Ranks {
         }
     }
 
-    /// Which copy of a content stays.
+    /// Returns which exact duplicate of a content is kept.
     pub(crate) fn best(&self, first: Ordinal) -> Result<Ordinal, Error> {
         Ok(self.of(first)?.doc as Ordinal)
     }
 }
 
-/// The ranks of all documents, as if none had a copy, by content.
+/// Returns the ranks of all documents, as if each were unique, by content.
 fn claims(
     read: &Path,
     exact: &Path,
@@ -101,8 +101,8 @@ fn claims(
     claims.finish()
 }
 
-/// Writes the rank of each content at the place of its first document, and something at others;
-/// how many documents there are.
+/// Writes the rank of each content at the position of its first document, and arbitrary values at
+/// others. Returns the number of documents.
 fn write_ranks(
     mut claims: Sorted<Claim>,
     keep: Keep,
@@ -112,7 +112,7 @@ fn write_ranks(
     let mut next = claims.next()?;
     while let Some(Claim { first, mut rank }) = next {
         let mut n_copies = 0;
-        // The best copy comes first: all have the same number of copies.
+        // The best copy comes first, since all have the same number of copies.
         while next.is_some_and(|claim| claim.first == first) {
             n_copies += 1;
             next = claims.next()?;
@@ -170,17 +170,17 @@ pub(crate) fn rank(keep: Keep, doc: &DocRecord, n_copies: u64, ordinal: u64) -> 
     }
 }
 
-/// A signed number as an unsigned one of the same order.
+/// Maps a signed number to an unsigned one, preserving the order.
 fn ordered(value: i64) -> u64 {
     value as u64 ^ 1 << 63
 }
 
-/// Smaller for heavier; what is not a number is lightest.
+/// Smaller for greater weights. NaN is the smallest weight.
 fn heaviest_first(weight: f64) -> u64 {
     if weight.is_nan() {
         return u64::MAX;
     }
-    // The bits of positive numbers are in their order, those of negative ones in the reverse.
+    // The bits of positive numbers are in their order, those of negative numbers in reverse order.
     let bits = (weight + 0.0).to_bits();
     let ascending = if weight < 0.0 { !bits } else { bits | 1 << 63 };
     !ascending

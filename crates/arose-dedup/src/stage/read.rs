@@ -19,7 +19,9 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Config, Keep};
 use crate::losses::Losses;
 use crate::progress::InputPlace;
+use crate::record::SUPERSEDED;
 use crate::source::Source;
+use crate::stage::captures::Superseded;
 use crate::stage::checkpoint::{Checkpoint, Clock};
 use crate::stage::columns::Columns;
 pub(crate) use crate::stage::columns::{NAMES, NULLS};
@@ -95,6 +97,7 @@ fn read(
     let mut corpus = config.corpus.clone();
     corpus.files.skip.extend(skip);
     quality::ask(config, &mut corpus);
+    let mut superseded = Superseded::find(inputs, config, &corpus, folder, progress)?;
     let checkpoint = Checkpoint::read(folder)?;
     let bookmark = checkpoint.as_ref().map(|there| there.bookmark.clone());
     let bookmark = bookmark.unwrap_or_default();
@@ -109,8 +112,11 @@ fn read(
     let mut clock = Clock::new(config.checkpoint);
     while let Some(row) = rows.next() {
         match row {
-            Row::Document(row) => {
+            Row::Document(mut row) => {
                 place.reach(&row.source, row.position, progress);
+                if superseded.has(columns.found.n_docs)? {
+                    row.leave_out(SUPERSEDED);
+                }
                 columns.push(&row)?;
             }
             Row::Skipped(warning) => {

@@ -1,26 +1,27 @@
-//! Pairs of kept documents that should be compared although no bucket made them candidates.
+//! Additional pairs of kept documents to compare, although no bucket made them candidates.
 //!
-//! *Question.* In a large bucket two documents that follow one leader are not compared. If their
+//! *Question.* In a large bucket, two documents that follow one leader are not compared. If their
 //! leader is dropped for a third document, they may be kept although they are duplicates, of each
 //! other or of that document. Which pairs of kept documents must be verified?
 //!
-//! *Idea.* Both are similar to the dropped leader, so it brings them together: each kept document
-//! with a pair to a dropped one is compared with the document that was kept for it, and with the
-//! first [`N_FIRST`] kept documents that also have a pair to it. So is a document that was dropped
-//! for a worse one than the leader was: it would be kept next if that is dropped, and so on, a
-//! round for each. Clusters are then made again from all pairs, so nothing is dropped for a
-//! document that it is not similar to. After a few rounds ([`MAX_ROUNDS`]), or when a round
-//! verifies no pair, kept documents stay.
+//! *Idea.* Both are similar to the dropped leader, so it connects them. Take each kept document
+//! with a pair to a dropped document `d`. Compare it with the document kept in place of `d`, and
+//! with the first [`N_FIRST`] kept documents that also have a pair to `d`. Do the same for a
+//! document that was dropped for a worse document than `d` was. It would be kept next if that worse
+//! document is dropped, and so on, one round for each. Clusters are then formed again from all
+//! pairs, so nothing is dropped for a document to which it is not similar. Kept documents are final
+//! after a few rounds ([`MAX_ROUNDS`]), or when a round verifies no pair.
 //!
-//! *Cost.* At most [`N_FIRST`] + 1 pairs for each pair there is, in each round, and one for most.
+//! *Cost.* At most [`N_FIRST`] + 1 new pairs per existing pair and round; for most pairs, one.
 
 use crate::Error;
 use crate::record::{Ordinal, PairKey};
 use crate::stage::rank::Rank;
 
-/// Rounds of repair.
+/// Maximum number of repair rounds.
 pub(crate) const MAX_ROUNDS: u32 = 8;
-/// Kept documents with a pair to a dropped one that all other such documents are compared with.
+/// Number of kept documents with a pair to a dropped one with which all other such documents are
+/// compared.
 const N_FIRST: usize = 4;
 
 /// The documents with a pair to a dropped one.
@@ -31,7 +32,7 @@ pub(crate) struct Around {
     first: Vec<Ordinal>,
 }
 
-/// A document that others were dropped for.
+/// A document for which others were dropped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Centre {
     pub(crate) doc: Ordinal,
@@ -39,13 +40,13 @@ pub(crate) struct Centre {
 }
 
 impl Around {
-    /// Begins with the document that the dropped one was dropped for; none if an index has it.
+    /// Begins with the document for which the dropped one was dropped; none if it is in an index.
     pub(crate) fn begin(&mut self, centre: Option<Centre>) {
         self.centre = centre;
         self.first.clear();
     }
 
-    /// Takes the next kept document, by ordinal; `push` gets the pairs to compare.
+    /// Adds the next kept document, by ordinal. `push` gets the pairs to compare.
     pub(crate) fn add(
         &mut self,
         doc: Ordinal,
@@ -64,7 +65,7 @@ impl Around {
         Ok(())
     }
 
-    /// Takes a document that was dropped for another one.
+    /// Adds a document that was dropped for another one.
     pub(crate) fn add_dropped(
         &self,
         doc: Ordinal,
@@ -98,7 +99,7 @@ mod tests {
         Centre { doc, rank }
     }
 
-    /// A document that was dropped for a better one stays there.
+    /// A document that was dropped for a better one remains dropped for it.
     #[test]
     fn dropped_documents_are_compared_with_a_better_centre() {
         let mut around = Around::default();

@@ -1,27 +1,27 @@
-//! The documents of a component as sets of numbers, so that their similarity is soon computed.
+//! The documents of a component as sets of numbers, for fast computation of their similarity.
 
 use std::ops::Range;
 
 use arose::mix::mix;
 use arose::simhash::Fingerprint384;
 
-/// The documents of one component as sets of shingle numbers, and memory to be used again.
+/// The documents of one component as sets of shingle numbers, and reused memory.
 #[derive(Default)]
 pub(crate) struct Room {
     pub(super) tokens: Vec<u64>,
     pub(crate) shingles: Vec<u64>,
     pub(super) simhashes: Vec<Option<Fingerprint384>>,
-    /// Super-shingles, where they are in no column.
+    /// Super-shingles, if they are not in a column.
     pub(super) features: Vec<[u64; 6]>,
     numbers: Numbers,
     /// The sets, one after the other: intervals, ascending within each set.
     intervals: Vec<Range<u32>>,
     sets: Vec<Set>,
-    /// For each number, the last document that was seen with it, plus one.
+    /// For each number, the last document in which it was seen, plus one.
     seen: Vec<u32>,
 }
 
-/// Where the set of a document is, and how many numbers it has.
+/// The position of the set of a document, and its number of elements.
 struct Set {
     intervals: Range<usize>,
     n: u32,
@@ -37,7 +37,7 @@ impl Room {
         self.numbers.clear();
     }
 
-    /// Takes `shingles` as those of the next document.
+    /// Adds `shingles` as those of the next document.
     pub(crate) fn push_doc(&mut self) {
         let doc = self.sets.len() as u32 + 1;
         let first = self.intervals.len();
@@ -69,7 +69,7 @@ impl Room {
         });
     }
 
-    /// What the coefficient is at most, by the sizes of the sets.
+    /// Returns an upper bound on the similarity, by the sizes of the sets.
     pub(crate) fn most_jaccard(&self, places: [usize; 2]) -> f64 {
         let [a, b] = places.map(|place| self.sets[place].n);
         f64::from(a.min(b)) / f64::from(a.max(b))
@@ -85,8 +85,8 @@ impl Room {
     }
 }
 
-/// How many numbers two ascending lists of intervals have in common. Which list goes on is counted,
-/// not branched on: it is as good as random.
+/// Returns the number of common elements of two ascending lists of intervals. Which list advances
+/// is computed without a branch, since it is unpredictable.
 fn n_common(a: &[Range<u32>], b: &[Range<u32>]) -> u32 {
     let (mut i, mut j, mut n) = (0, 0, 0);
     while let (Some(one), Some(other)) = (a.get(i), b.get(j)) {
@@ -98,8 +98,8 @@ fn n_common(a: &[Range<u32>], b: &[Range<u32>]) -> u32 {
     n
 }
 
-/// Numbers shingles in the order in which they are first met: an open hash table that doubles when
-/// it is half full.
+/// Numbers shingles in the order of their first occurrence: an open hash table that doubles when it
+/// is half full.
 #[derive(Default)]
 pub(super) struct Numbers {
     /// Numbers plus one; zero is a free slot.
@@ -107,7 +107,7 @@ pub(super) struct Numbers {
     shingles: Vec<u64>,
 }
 
-/// Slots of an empty table.
+/// Number of slots of an empty table.
 const N_SLOTS: usize = 1 << 12;
 
 impl Numbers {
@@ -117,7 +117,7 @@ impl Numbers {
         self.shingles.clear();
     }
 
-    /// The number of a shingle, which is `guess` most often.
+    /// Returns the number of a shingle, which usually is `guess`.
     pub(super) fn number(&mut self, shingle: u64, guess: u32) -> u32 {
         if self.shingles.get(guess as usize) == Some(&shingle) {
             return guess;
@@ -139,7 +139,7 @@ impl Numbers {
         number
     }
 
-    /// Where a shingle is, or would be.
+    /// Returns the slot of a shingle, or the slot where it would be.
     fn slot(&self, shingle: u64) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = mix(shingle) as usize & mask;

@@ -19,7 +19,8 @@ use bytemuck::Zeroable;
 use crate::Error;
 use crate::config::{Config, Exact};
 use crate::record::{
-    ALONE, DocRecord, EMPTY, N_SAMPLES, NOT_FETCHED, NOT_STORED, SHORT, Samples, UNSPACED, Vectors,
+    ALONE, DocRecord, EMPTY, FILTERED, N_SAMPLES, NOT_FETCHED, NOT_STORED, SHORT, Samples,
+    UNSPACED, Vectors,
 };
 use crate::scheme::Bands;
 use crate::source::path_text;
@@ -48,6 +49,22 @@ pub(crate) struct DocRow {
 }
 
 impl DocRow {
+    /// Has the document take no part in the rest of the run, for the reason of this flag: without
+    /// tokens it is like an empty one, which is nobody's duplicate.
+    pub(crate) fn leave_out(&mut self, flag: u16) {
+        self.tokens = Vec::new();
+        self.keys = Vec::new();
+        self.samples = Samples::zeroed();
+        self.vectors = Vectors {
+            site: self.vectors.site,
+            ..Vectors::zeroed()
+        };
+        let record = &mut self.record;
+        record.n_tokens = 0;
+        record.sketch_at = NOT_STORED;
+        record.flags = record.flags & !FILTERED | flag | EMPTY | ALONE;
+    }
+
     /// The input's own name for it, else its file and position.
     pub(crate) fn name(&self) -> Cow<'_, str> {
         match &self.id {
@@ -70,17 +87,18 @@ pub(crate) struct Maker {
     /// Documents with fewer tokens have keys, but no sketch.
     stored_tokens: usize,
     with_simhash: bool,
+    /// Whether anything asks for the sites of documents.
+    with_site: bool,
 }
 
 impl Maker {
     /// Rows of a run, in which sketches of short documents are made again.
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
-        let stored_tokens = match config.policy.criterion {
-            Criterion::Jaccard(_) => STORED_TOKENS,
-            _ => 0,
-        };
+        // Of the policy jaccard neither all sketches nor sites are written.
+        let is_jaccard = matches!(config.policy.criterion, Criterion::Jaccard(_));
         Ok(Self {
-            stored_tokens,
+            stored_tokens: if is_jaccard { STORED_TOKENS } else { 0 },
+            with_site: !is_jaccard,
             ..Self::of_shards(config)?
         })
     }
@@ -93,6 +111,7 @@ impl Maker {
             sketches: SketchMaker::new(config)?,
             stored_tokens: 0,
             with_simhash: has_simhash(config),
+            with_site: true,
         })
     }
 
@@ -121,7 +140,9 @@ impl Maker {
         if let (Some(found), Some(config)) = (&row.quality, self.config.quality) {
             found.filter(config, &mut row.record, &mut row.tokens);
         }
-        row.vectors.site = site_digest(row.url.as_deref(), self.config.site);
+        if self.with_site {
+            row.vectors.site = site_digest(row.url.as_deref(), self.config.site);
+        }
         // Under the policy content sketches need what sites repeat.
         let has_sketch = !matches!(
             self.config.policy.criterion,

@@ -1,29 +1,29 @@
-//! The documents of a component as sequences of numbers, so that their contents are soon compared.
+//! The documents of a component as sequences of numbers, for fast comparison of their contents.
 //!
-//! Word pairs are numbered as they are met ([`Numbers`]), each occurrence of one in a document by a
-//! number of its own, so that the n-th occurrence of a word pair has one number in all documents.
-//! What two documents have in common is then found without sorting or hashing.
+//! Word pairs are numbered in the order of their first occurrence ([`Numbers`]). Each occurrence in
+//! a document has its own number, so that the n-th occurrence of a word pair has the same number in
+//! all documents. The common text of two documents is then found without sorting or hashing.
 
 use arose::content::{Score, Scorer, Weights, element};
 
 use super::room::Numbers;
 
-/// The documents of one component, and memory to be used again.
+/// The documents of one component, and reused memory.
 #[derive(Default)]
 pub(super) struct Sequences {
     numbers: Numbers,
-    /// For each number the word pair it stands for.
+    /// For each number, its word pair.
     shingles: Vec<u64>,
-    /// For each number of a first occurrence how often it was met in the document at hand, and
-    /// which document that was.
+    /// For each number of a first occurrence, the number of its occurrences in the current
+    /// document, and that document.
     met: Vec<(u32, u32)>,
-    /// The numbers of all documents, and where those of each begin.
+    /// The numbers of all documents, and the start of those of each.
     sequences: Vec<u32>,
     starts: Vec<usize>,
     weights: Vec<Weights>,
     /// For each number a document and the position there.
     places: Vec<(u32, u32)>,
-    /// The document that `places` is filled with last.
+    /// The document with which `places` was filled last.
     placed: u32,
     scorer: Scorer,
 }
@@ -41,7 +41,7 @@ impl Sequences {
         self.placed = 0;
     }
 
-    /// Takes the next document: its word pairs in text order and the weight of each.
+    /// Adds the next document: its word pairs in text order and the weight of each.
     pub(super) fn push(&mut self, shingles: &[u64], weights: Vec<f64>) {
         self.weights.push(Weights::new(weights));
         let (doc, mut next) = (self.weights.len() as u32, 0);
@@ -63,7 +63,7 @@ impl Sequences {
         self.starts.push(self.sequences.len());
     }
 
-    /// The number of an element of a word pair, which is `guess` most often.
+    /// Returns the number of an element of a word pair, which usually is `guess`.
     fn number(&mut self, element: u64, shingle: u64, guess: u32) -> u32 {
         let number = self.numbers.number(element, guess);
         if number as usize == self.shingles.len() {
@@ -74,7 +74,7 @@ impl Sequences {
         number
     }
 
-    /// The score of two documents.
+    /// Returns the score of two documents.
     pub(super) fn score(&mut self, [a, b]: [usize; 2]) -> Score {
         let b_doc = b as u32 + 1;
         if self.placed != b_doc {
@@ -102,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Scores are those of the definition, to the last bit, in any order of pairs.
+        /// Scores equal those of the definition, to the last bit, in any order of pairs.
         #[test]
         fn issue_24_scores_are_those_of_contents(
             docs in prop::collection::vec(prop::collection::vec(0_u64..25, 0..60), 2..6)

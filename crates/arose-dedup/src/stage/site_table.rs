@@ -1,9 +1,10 @@
-//! What one site repeats, counted in a table that stays in the cache.
+//! Counts of the text that one site repeats, in a table that fits into the cache.
 //!
-//! Documents of a site come one after the other, those of one page together. For each word pair the
-//! table knows on how many pages it was, and how often in the document at hand. Word pairs are in
-//! the order in which they were first met, so that text which a site repeats runs through the table
-//! from one to the next: most are found without a look into the index.
+//! Documents of a site are processed one after the other, with those of one page adjacent. For each
+//! word pair, the table has the number of pages that contain it, and its occurrences in the current
+//! document. Word pairs are in the order of their first occurrence. So text that a site repeats
+//! passes through the table from one entry to the next, and most entries are found without a lookup
+//! in the index.
 
 use arose::content::element;
 use arose::mix::GOLDEN;
@@ -11,22 +12,23 @@ use arose::mix::GOLDEN;
 use super::counts::MIN_PAGES;
 use super::weigher::Others;
 
-/// Documents of a site that may be counted, and word pairs of each: what an entry can count.
+/// Maximum number of documents of a site that can be counted, and of word pairs of each: the
+/// capacity of an entry.
 pub(super) const MAX_COUNT: u32 = u16::MAX as u32;
 
-/// Slots of an empty index.
+/// Number of slots of an empty index.
 const N_SLOTS: usize = 1 << 12;
 
 /// Counts the word pairs of one site after the other.
 #[derive(Default)]
 pub(super) struct SiteTable {
-    /// Places of entries plus one; zero is a free slot. Doubles when it is half full.
+    /// Positions of entries plus one; zero is a free slot. Doubles when it is half full.
     index: Vec<u32>,
     entries: Vec<Entry>,
-    /// The documents of the site so far, and the first one of the page at hand.
+    /// The number of documents of the site so far, and the first document of the current page.
     n_docs: u32,
     page: u32,
-    /// Word pairs of all documents, with how often they came before ([`element`]).
+    /// Word pairs of all documents, with the number of their earlier occurrences ([`element`]).
     pub(super) elements: Vec<u64>,
     /// The entry of each.
     places: Vec<u32>,
@@ -76,7 +78,7 @@ impl SiteTable {
         }
     }
 
-    /// Counts a word pair; how often it came before in the document.
+    /// Counts a word pair. Returns the number of its earlier occurrences in the document.
     #[inline]
     fn count(&mut self, place: usize) -> u64 {
         let entry = &mut self.entries[place];
@@ -89,7 +91,7 @@ impl SiteTable {
         0
     }
 
-    /// The entry of a word pair, a new one if there is none.
+    /// Returns the entry of a word pair, and creates it if it is missing.
     fn place(&mut self, shingle: u64) -> usize {
         let at = self.slot(shingle);
         if let Some(place) = (self.index[at] as usize).checked_sub(1) {
@@ -109,7 +111,7 @@ impl SiteTable {
         place
     }
 
-    /// Where the index has a word pair, or would have it.
+    /// Returns the slot of a word pair in the index, or the slot where it would be.
     fn slot(&self, shingle: u64) -> usize {
         let mask = self.index.len() - 1;
         let mut at = (shingle.wrapping_mul(GOLDEN) >> 32) as usize & mask;
@@ -132,8 +134,8 @@ impl SiteTable {
         }
     }
 
-    /// The other pages of the site that contain the word pair at a position; zero if they are too
-    /// few to count.
+    /// Returns the number of other pages of the site that contain the word pair at a position; zero
+    /// if they are too few to count.
     pub(super) fn n_others(&self, position: usize) -> Others {
         let n_pages = self.entries[self.places[position] as usize].n_pages;
         match u32::from(n_pages) >= MIN_PAGES {
@@ -142,12 +144,13 @@ impl SiteTable {
         }
     }
 
-    /// The word pair at a position.
+    /// Returns the word pair at a position.
     pub(super) fn shingle(&self, position: usize) -> u64 {
         self.entries[self.places[position] as usize].shingle
     }
 
-    /// Word pairs of the site that weigh less than 1, with the other pages that contain each.
+    /// Returns the word pairs of the site that weigh less than 1, with the number of other pages of
+    /// each.
     pub(super) fn framed(&self) -> impl Iterator<Item = (u64, u64)> {
         let entries = self.entries.iter();
         let framed = entries.filter(|entry| u32::from(entry.n_pages) >= MIN_PAGES);
@@ -162,7 +165,7 @@ mod tests {
     use arose::mix::{SplitMix, mix};
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// Several sites through one table: pages and occurrences as maps and contents have them.
+    /// Several sites through one table: pages and occurrences equal those of maps and contents.
     #[test]
     fn issue_24_sites_are_counted_one_by_one() {
         let mut table = SiteTable::default();

@@ -1,4 +1,4 @@
-//! The texts of all documents in blocks, for the stage that counts what sites repeat.
+//! The texts of all documents in blocks, for the stage that counts repeated text of sites.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::dictionary::TokenColumn;
 use crate::record::{DocRecord, Ordinal, Vectors};
 use crate::stage::columns::{DOCS, VECTORS};
 
-/// Tokens of documents that a thread takes at once.
+/// Number of tokens of documents that a thread processes at once.
 const BLOCK_TOKENS: u64 = 1 << 17;
 
 /// The texts of all documents in blocks.
@@ -20,7 +20,7 @@ pub(super) struct Texts {
     vectors: Column<Vectors>,
     tokens: TokenColumn,
     docs: Scan<DocRecord>,
-    /// The next document, read already.
+    /// The next document, already read.
     next: Option<DocRecord>,
     doc: Ordinal,
 }
@@ -38,7 +38,7 @@ impl Blocks {
     }
 }
 
-/// Documents that follow each other.
+/// Consecutive documents.
 pub(super) struct Block {
     pub(super) docs: Range<Ordinal>,
 }
@@ -49,7 +49,7 @@ pub(super) struct BlockText {
     records: Vec<DocRecord>,
     vectors: Vec<Vectors>,
     tokens: Vec<u64>,
-    /// Where the tokens of each document end.
+    /// The end of the tokens of each document.
     ends: Vec<usize>,
 }
 
@@ -82,7 +82,7 @@ impl Texts {
         })
     }
 
-    /// The next blocks, two for each thread; none at the end.
+    /// Returns the next blocks, two for each thread; none at the end.
     pub(super) fn next_blocks(&mut self) -> Result<Option<Blocks>, Error> {
         let n_blocks = 2 * rayon::current_num_threads();
         let mut blocks = Vec::with_capacity(n_blocks);

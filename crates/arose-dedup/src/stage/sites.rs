@@ -1,20 +1,21 @@
-//! What sites repeat: how many other pages of its site contain each pair of words of a document.
+//! Counts of repeated text: the number of other pages of its site that contain each word pair of a
+//! document.
 //!
-//! Only the policy `content` asks. A page is a URL, however often it was seen; documents without a
-//! URL form one site, each of them a page. Sites with fewer than [`MIN_PAGES`] pages repeat nothing
-//! that counts ([`arose::content::weight`]).
+//! Only the policy `content` needs these. A page is a URL, however often it occurs. Documents
+//! without a URL form one site, in which each of them is a page. On sites with fewer than
+//! [`MIN_PAGES`] pages, repeated text does not count ([`arose::content::weight`]).
 //!
-//! Documents are taken site by site. The word pairs of a site are counted in a table that stays in
-//! the cache ([`SiteTable`]), and the counts are used at once: for the marks of its documents
-//! ([`Marks`]), from which candidates are found, and for the other pages of every word pair, from
-//! which verification takes its weights. Sites that are too large for this are counted together
-//! afterwards ([`large_sites`](super::large_sites)), with the same result. With
-//! [`SiteCounts::Sampled`](crate::config::SiteCounts::Sampled) one shingle in 16 counts, and every
-//! position of a text takes the count of the nearest that does.
+//! Documents are processed site by site. The word pairs of a site are counted in a table that fits
+//! into the cache ([`SiteTable`]). The counts are used immediately for the marks of its documents
+//! ([`Marks`]), by which candidates are found. They are also written as the number of other pages
+//! of every word pair, from which verification computes its weights. Sites that are too large for
+//! this are counted together afterwards ([`large_sites`](super::large_sites)), with the same
+//! result. With [`SiteCounts::Sampled`](crate::config::SiteCounts::Sampled), one shingle in 16 is
+//! counted, and every position of a text uses the count of the nearest counted one.
 //!
 //! Disk: 16 bytes per word pair of a site that enough pages contain, 2 per word pair of a document
-//! of which one does, the marks per document, and 32 per document while they are sorted. Memory: an
-//! eighth of the allowance for the sorter, and a quarter for the sites at work.
+//! with such a word pair, the marks per document, and 32 per document while they are sorted.
+//! Memory: an eighth of the allowance for the sorter, and a quarter for the current sites.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -45,31 +46,31 @@ use crate::{Error, Progress};
 pub(crate) const MARKS: &str = "marks";
 /// The word pairs of sites that enough pages contain, by key.
 pub(crate) const COUNTS: &str = "counts";
-/// For each token of the input the other pages of its site that contain the word pair which begins
-/// with it.
+/// For each token of the input, the number of other pages of its site that contain the word pair
+/// starting with it.
 const OTHERS: &str = "others";
 
-/// Tokens of sites that a thread takes at once.
+/// Number of tokens of sites that a thread processes at once.
 const LOT_TOKENS: u64 = 1 << 17;
-/// Most tokens of a site that is counted in the cache.
+/// Maximum number of tokens of a site that is counted in the cache.
 const SITE_TOKENS: u64 = 1 << 20;
-/// Bytes that a token of a site takes in memory, at worst: an element, its place, an entry of the
-/// table, and what vectors that grow take on top.
+/// Maximum bytes of memory per token of a site: an element, its position, an entry of the table,
+/// and the spare capacity of growing vectors.
 const BYTES_PER_TOKEN: u64 = 76;
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Sites {
-    /// Sites with enough pages, documents without a URL as one.
+    /// Number of sites with enough pages. Documents without a URL are one site.
     pub(crate) n_sites: u64,
-    /// Their pages.
+    /// Number of their pages.
     pub(crate) n_pages: u64,
-    /// Word pairs of sites that weigh less than 1.
+    /// Number of word pairs of sites that weigh less than 1.
     pub(crate) n_framed: u64,
 }
 
-/// Counts what sites repeat and leaves counts and marks in `folder`; marks are of the active
-/// documents only.
+/// Counts the text that sites repeat and writes counts and marks to `folder`. There are marks only
+/// of the active documents.
 pub(crate) fn run(
     read: &Path,
     n_tokens: u64,
@@ -116,7 +117,7 @@ pub(crate) fn run(
     Ok(found)
 }
 
-/// The most tokens of a site that is counted in the cache.
+/// Returns the maximum number of tokens of a site that is counted in the cache.
 fn max_tokens(config: &Config) -> u64 {
     let n_threads = rayon::current_num_threads() as u64;
     (config.part(4) / n_threads / BYTES_PER_TOKEN).min(SITE_TOKENS)
@@ -146,7 +147,7 @@ impl SiteDoc {
     }
 }
 
-/// All documents by site, page and ordinal.
+/// Sorts all documents by site, page and ordinal.
 fn sort_by_site(
     read: &Path,
     config: &Config,
@@ -175,41 +176,41 @@ fn sort_by_site(
     docs.finish()
 }
 
-/// Sites that a thread takes at once.
+/// Sites that a thread processes at once.
 type Lot = Vec<Site>;
 
-/// The documents of a site, those of one page together.
+/// The documents of a site, with those of one page adjacent.
 #[derive(Default)]
 struct Site {
     docs: Vec<SiteDoc>,
     n_tokens: u64,
 }
 
-/// Divides the documents into lots.
+/// Divides the documents into batches.
 struct Lots<'a> {
     docs: Sorted<SiteDoc>,
-    /// The next document, read already.
+    /// The next document, already read.
     next: Option<SiteDoc>,
-    /// Where sites go that are too large.
+    /// The destination of sites that are too large.
     large: Large<'a>,
     max_tokens: u64,
 }
 
 impl Lots<'_> {
-    /// The next sites; none at the end.
+    /// Returns the next sites; none at the end.
     fn next_lot(&mut self, found: &mut Sites) -> Result<Option<Lot>, Error> {
         let (mut lot, mut n_tokens) = (Lot::new(), 0);
         while n_tokens < LOT_TOKENS
             && let Some(site) = self.next_site(found)?
         {
-            // Sites of few words are work, too.
+            // Sites with few words also take time.
             n_tokens += site.n_tokens + site.docs.len() as u64;
             lot.push(site);
         }
         Ok((!lot.is_empty()).then_some(lot))
     }
 
-    /// The next site that is not too large.
+    /// Returns the next site that is not too large.
     fn next_site(&mut self, found: &mut Sites) -> Result<Option<Site>, Error> {
         loop {
             let first = match self.next.take() {
@@ -248,7 +249,7 @@ impl Lots<'_> {
     }
 }
 
-/// Writes the marks of active documents, and the other pages of their word pairs.
+/// Writes the marks of active documents, and the number of other pages of their word pairs.
 pub(super) struct Sketches<'a> {
     active: &'a Flags,
     pub(super) folder: &'a Path,
@@ -256,7 +257,7 @@ pub(super) struct Sketches<'a> {
     marker: Marker,
     marks: Slots<Marks>,
     others: Slots<Others>,
-    /// Memory that threads give back.
+    /// Memory that threads return for reuse.
     spare: Mutex<Vec<(SiteTable, SketchRoom)>>,
 }
 
@@ -282,7 +283,7 @@ impl<'a> Sketches<'a> {
         self.active.is_set(doc as usize)
     }
 
-    /// Counts and sketches some sites; their word pairs that weigh less than 1.
+    /// Counts and sketches these sites. Returns their word pairs that weigh less than 1.
     fn lot(&self, lot: &[Site], tokens: &TokenColumn) -> Result<Vec<Framed>, Error> {
         let (mut table, mut room) = self.spare().pop().unwrap_or_default();
         let mut framed = Vec::new();
@@ -374,7 +375,7 @@ impl<'a> Sketches<'a> {
         others: &[Others],
     ) -> Result<(), Error> {
         self.marks.write(doc.into(), std::slice::from_ref(marks))?;
-        // What is not written is zero.
+        // Positions that are not written are zero.
         if others.iter().any(|&n| n > 0) {
             self.others.write(tokens_at, others)?;
         }
@@ -382,7 +383,7 @@ impl<'a> Sketches<'a> {
     }
 }
 
-/// Memory that is used again.
+/// Reused memory.
 #[derive(Default)]
 struct SketchRoom {
     tokens: Vec<u64>,
@@ -391,7 +392,7 @@ struct SketchRoom {
     marks: MarkRoom,
 }
 
-/// The word pairs of a document; a document of a single token has one.
+/// Returns the word pairs of a document. A document with a single token has one.
 fn n_shingles(n_tokens: u32) -> usize {
     match n_tokens {
         0 | 1 => n_tokens as usize,
@@ -399,13 +400,13 @@ fn n_shingles(n_tokens: u32) -> usize {
     }
 }
 
-/// Weighs the word pairs of documents by what their sites repeat.
+/// Weighs the word pairs of documents by how often their sites repeat them.
 pub(crate) struct Frames {
     weigher: Weigher,
     others: Column<Others>,
 }
 
-/// Memory that is used again.
+/// Reused memory.
 #[derive(Default)]
 pub(crate) struct Room {
     shingles: Vec<u64>,
@@ -413,7 +414,7 @@ pub(crate) struct Room {
 }
 
 impl Frames {
-    /// Opens what the stage left in `folder`.
+    /// Opens the results of the stage in `folder`.
     pub(crate) fn open(folder: &Path, config: &Config) -> Result<Self, Error> {
         Ok(Self {
             weigher: Weigher::new(config),
@@ -421,7 +422,7 @@ impl Frames {
         })
     }
 
-    /// Adds a document, whose tokens are at this place of the input, to those that are compared.
+    /// Adds a document, whose tokens are at this position of the input, to the compared documents.
     pub(super) fn push(
         &self,
         tokens_at: u64,

@@ -1,4 +1,4 @@
-//! Texts and sketches of some documents: what is stored, and what is made again from the tokens.
+//! Texts and sketches of chosen documents, stored or computed again from the tokens.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::record::{DocRecord, NOT_STORED, Ordinal, Samples};
 use crate::stage::columns::{DOCS, FEATURES, SAMPLES};
 use crate::stage::row::SketchMaker;
 
-/// Where the text and the sketch of a document are.
+/// The positions of the text and the sketch of a document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextPlace {
     pub(crate) tokens: TokenPlace,
@@ -40,7 +40,7 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// Holds the places in memory if they take at most `allowance` bytes.
+    /// Loads the positions into memory if they take at most `allowance` bytes.
     pub(crate) fn open(read: &Path, chosen: &Arc<Chosen>, allowance: u64) -> Result<Self, Error> {
         Ok(Self {
             places: Lookup::open_part(&read.join(DOCS), chosen, allowance, TextPlace::of)?,
@@ -52,15 +52,15 @@ impl Texts {
         self.places.get(doc)
     }
 
-    /// Appends the tokens at a place.
+    /// Appends the tokens at a position.
     pub(crate) fn read(&self, place: &TextPlace, tokens: &mut Vec<u64>) -> Result<(), Error> {
         self.tokens.read(&place.tokens, tokens)
     }
 }
 
-/// Gives sketches of documents.
+/// A source of sketches of documents.
 pub(crate) trait Sketches<S>: Sync {
-    /// The sketch of a document, which must be a chosen one.
+    /// Returns the sketch of a document, which must be a chosen one.
     fn sketch(&self, doc: Ordinal) -> Result<S, Error>;
 }
 
@@ -93,7 +93,7 @@ impl Sketches<Samples> for SampleSketches {
     }
 }
 
-/// The sketches of the policy `jaccard` that are stored, and what makes the others.
+/// The stored sketches of the policy `jaccard`, and the sketcher for the others.
 pub(crate) struct StoredSketches {
     samples: Column<Samples>,
     features: Column<[u64; 6]>,
@@ -109,7 +109,7 @@ impl StoredSketches {
         })
     }
 
-    /// The samples of a document, whose tokens `read` appends if they are needed.
+    /// Returns the MinHash values of a document. `read` appends its tokens if they are needed.
     pub(crate) fn samples(
         &self,
         place: &TextPlace,
@@ -123,7 +123,7 @@ impl StoredSketches {
         Ok(self.maker.samples(&tokens, place.flags))
     }
 
-    /// The super-shingles of a document with these tokens.
+    /// Returns the super-shingles of a document with these tokens.
     pub(crate) fn features(&self, place: &TextPlace, tokens: &[u64]) -> Result<[u64; 6], Error> {
         match place.sketch_at {
             NOT_STORED => Ok(self.maker.features(tokens, place.flags)),
@@ -132,7 +132,7 @@ impl StoredSketches {
     }
 }
 
-/// Sketches that are made together.
+/// Number of sketches that are computed together.
 const BATCH: usize = 1 << 14;
 
 /// The sketches of chosen documents, gathered in memory or in a file of their own.

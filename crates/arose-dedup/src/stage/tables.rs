@@ -4,24 +4,16 @@
 //! and so does every pair of a dropped document with its kept one, and what else was verified on
 //! the way to it. Where all pairs are wanted, [`listing`](super::listing) has them.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
 
 use arose::rule::{Criterion, Rule};
 use arose_corpus::Position;
+use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan};
@@ -29,7 +21,7 @@ use crate::config::{Config, Empty, ListedPairs, Verify};
 use crate::lookup::{Chosen, Flags};
 use crate::losses::IncompleteFile;
 use crate::names::{Ids, Name, NameScan};
-use crate::record::{Accepted, Copied, DocRecord, EMPTY, FILTERED, NO_SCORE, Ordinal};
+use crate::record::{Accepted, Copied, DocRecord, EMPTY, FILTERED, NO_SCORE, Ordinal, SUPERSEDED};
 use crate::sorter::Sorter;
 use crate::source::path_text;
 use crate::stage::cluster::{KEEPERS, NOT_TAKEN, STARS, Star, repair_folder};
@@ -43,10 +35,9 @@ use crate::stage::read::Read;
 use crate::stage::verdict::Verdict;
 use crate::stage::verify::PAIRS;
 use crate::stage::versions::{KEPT_VERSIONS, VERSIONS};
+use crate::table::Table;
 use crate::{Error, Progress};
 
-/// Rows of a row group.
-const GROUP_ROWS: usize = 1 << 17;
 const BATCH_ROWS: usize = 1 << 14;
 
 /// What was written.
@@ -61,6 +52,9 @@ pub(crate) struct Rows {
     /// Rejected by a filter.
     #[serde(default)]
     pub(crate) dropped_filtered: u64,
+    /// Versions of pages that were fetched again later.
+    #[serde(default)]
+    pub(crate) dropped_superseded: u64,
     /// Of what an index holds.
     #[serde(default)]
     pub(crate) dropped_known: u64,
@@ -139,7 +133,7 @@ pub(crate) fn write_documents(
     // A row for each document, then its copy in the kept output or its pair.
     progress.expect(2 * read.n_docs);
     let mut quality = QualityTable::open(stages.read, config)?;
-    let mut table = Table::create(path, quality.schema(document_schema()))?;
+    let mut table = Table::create_for(config.output.kept, path, quality.schema(document_schema()))?;
     let mut batch = DocumentRows::default();
     let mut rows = Rows::default();
     for doc in 0..read.n_docs as Ordinal {
@@ -160,6 +154,7 @@ pub(crate) fn write_documents(
             (star, keeper) = (stars.get(first)?, keepers.get(first)?);
         }
         let mut verdict = match held.transpose()?.flatten() {
+            _ if record.flags & SUPERSEDED != 0 => Verdict::SUPERSEDED,
             _ if record.flags & FILTERED != 0 => Verdict::FILTERED,
             Some(verdict) => verdict,
             None if config.empty == Empty::Drop && record.flags & EMPTY != 0 => Verdict::EMPTY,
@@ -186,6 +181,7 @@ pub(crate) fn write_documents(
                 keep(doc, record.source, Span { position, end })?;
             }
             Some(Rule::Filter) => rows.dropped_filtered += 1,
+            Some(Rule::Superseded) => rows.dropped_superseded += 1,
             Some(_) if verdict.known_as.is_some() => rows.dropped_known += 1,
             Some(Rule::Exact) => rows.dropped_exact += 1,
             Some(Rule::Empty) => rows.dropped_empty += 1,
@@ -203,7 +199,8 @@ pub(crate) fn write_documents(
     table.write(quality.columns(batch.finish()))?;
     table.close()?;
     // These have no pair.
-    progress.advance(rows.dropped_known + rows.dropped_empty + rows.dropped_filtered)?;
+    let others = rows.dropped_filtered + rows.dropped_superseded;
+    progress.advance(rows.dropped_known + rows.dropped_empty + others)?;
     Ok(rows)
 }
 
@@ -276,7 +273,7 @@ impl Dropped {
         count_clusters(self.kept, rows)?;
         let chosen = Arc::new(Chosen::new(self.is_listed));
         let ids = Ids::open(stages.read, n_docs, &chosen, config.part(4))?;
-        write_rows(self.pairs, &ids, config.verify, path, rows)?;
+        write_rows(self.pairs, &ids, config, path, rows)?;
         progress.advance(rows.dropped_exact + rows.dropped_near)
     }
 }
@@ -300,12 +297,12 @@ fn count_clusters(kept: Sorter<Ordinal>, rows: &mut Rows) -> Result<(), Error> {
 fn write_rows(
     pairs: Sorter<Accepted>,
     ids: &Ids,
-    verify: Verify,
+    config: &Config,
     path: &Path,
     rows: &mut Rows,
 ) -> Result<(), Error> {
     let mut pairs = pairs.finish()?;
-    let mut table = Table::create(path, pair_schema())?;
+    let mut table = Table::create_for(config.output.kept, path, pair_schema())?;
     let mut batch = PairRows::default();
     let mut last = None;
     while let Some(pair) = pairs.next()? {
@@ -314,7 +311,7 @@ fn write_rows(
             continue;
         }
         ids.with(pair.a, |a| {
-            ids.with(pair.b, |b| batch.push(&pair, [a, b], verify))
+            ids.with(pair.b, |b| batch.push(&pair, [a, b], config.verify))
         })??;
         rows.pairs += 1;
         if rows.pairs.is_multiple_of(BATCH_ROWS as u64) {
@@ -487,100 +484,5 @@ impl PairRows {
             Arc::new(self.rule.finish()),
             Arc::new(self.verified.finish()),
         ]
-    }
-}
-
-/// A Parquet file being written. Encoding takes as long as making the rows, so a thread does it
-/// unless the run has only one.
-pub(crate) struct Table {
-    path: PathBuf,
-    schema: Arc<Schema>,
-    writer: Encoder,
-}
-
-enum Encoder {
-    Here(Box<ArrowWriter<BufWriter<File>>>),
-    There {
-        batches: SyncSender<RecordBatch>,
-        thread: JoinHandle<Result<(), ParquetError>>,
-    },
-}
-
-impl Encoder {
-    fn new(mut writer: ArrowWriter<BufWriter<File>>) -> Self {
-        if rayon::current_num_threads() == 1 {
-            return Self::Here(Box::new(writer));
-        }
-        let (sender, batches) = sync_channel::<RecordBatch>(1);
-        let thread = std::thread::spawn(move || {
-            batches.iter().try_for_each(|batch| writer.write(&batch))?;
-            writer.close().map(drop)
-        });
-        Self::There {
-            batches: sender,
-            thread,
-        }
-    }
-
-    fn write(&mut self, batch: RecordBatch) -> Result<(), ParquetError> {
-        match self {
-            Self::Here(writer) => writer.write(&batch),
-            // A thread that has ended says why when it is closed.
-            Self::There { batches, .. } => {
-                let _ = batches.send(batch);
-                Ok(())
-            }
-        }
-    }
-
-    fn close(self) -> Result<(), ParquetError> {
-        match self {
-            Self::Here(writer) => writer.close().map(drop),
-            Self::There { batches, thread } => {
-                drop(batches);
-                let joined = thread.join();
-                joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            }
-        }
-    }
-}
-
-impl Table {
-    pub(crate) fn create(path: &Path, schema: Schema) -> Result<Self, Error> {
-        let file = File::create(path).map_err(Error::io("create", path))?;
-        let schema = Arc::new(schema);
-        let level = ZstdLevel::try_new(1).map_err(failed(path))?;
-        let mut properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(level))
-            // A row group is in memory until it is complete.
-            .set_max_row_group_row_count(Some(GROUP_ROWS));
-        for unique in ["doc", "id", "url", "position", "digest", "key"] {
-            properties = properties.set_column_dictionary_enabled(unique.into(), false);
-        }
-        let properties = properties.build();
-        let file = BufWriter::new(file);
-        let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
-        Ok(Self {
-            path: path.to_owned(),
-            schema,
-            writer: Encoder::new(writer.map_err(failed(path))?),
-        })
-    }
-
-    pub(crate) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Error> {
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
-        let batch = batch.map_err(|error| failed(&self.path)(error.into()))?;
-        self.writer.write(batch).map_err(failed(&self.path))
-    }
-
-    pub(crate) fn close(self) -> Result<(), Error> {
-        self.writer.close().map_err(failed(&self.path))
-    }
-}
-
-fn failed(path: &Path) -> impl FnOnce(ParquetError) -> Error {
-    move |source| Error::Parquet {
-        path: path.to_owned(),
-        source,
     }
 }

@@ -1,10 +1,11 @@
-//! After the last stage: what is kept goes into the index.
+//! After the last stage: adds the kept documents to the index.
 //!
-//! The run may die at any moment, the machine may go down, and yet every document kept is to be in
-//! the index once. So what will be added is first written down and forced to the disk, with the
-//! results and the summary; from then on the run is decided, and whoever finds the note carries it
-//! out. Adding is made so that doing it twice changes nothing (`index/pending.rs`). Asking the
-//! index again after a part was added would be wrong: it knows those documents then.
+//! The run may die at any moment, or the machine may crash, and yet every kept document must be in
+//! the index exactly once. So the documents to add are first written to a file and forced to disk,
+//! together with the results and the summary. From then on the run is decided, and any process that
+//! finds the file adds its documents. Adding them twice changes nothing (`index/pending.rs`).
+//! Querying the index again after a part was added would be wrong, since those documents are then
+//! already in the index.
 
 use std::fs;
 use std::path::Path;
@@ -22,16 +23,16 @@ use crate::stage::known::{Holder, Rows, Sketches};
 use crate::work::{read_json, write_json};
 use crate::{Error, Progress};
 
-/// The ordinals of the documents kept, among the files of the last stage.
+/// The ordinals of the kept documents, among the files of the last stage.
 pub(crate) const KEPT: &str = "kept";
 
 const PENDING: &str = "pending";
 const SUMMARY: &str = "summary.json";
 
-/// Documents that are written down together.
+/// Number of documents that are written together.
 const BATCH: usize = 1 << 10;
 
-/// Writes down, to stay, what will be added to the index and what the run will say of itself.
+/// Durably writes the documents to add to the index, and the summary of the run.
 pub(crate) fn prepare(
     [read, written]: [&Path; 2],
     holder: &Holder,
@@ -60,18 +61,18 @@ pub(crate) fn prepare(
     sync(&folder.join(SUMMARY))
 }
 
-/// The summary of a run that is decided.
+/// Returns the summary of a run that is decided.
 pub(crate) fn prepared(folder: &Path) -> Result<Option<Value>, Error> {
     read_json(&folder.join(SUMMARY))
 }
 
-/// Adds what was written down and is not yet there.
+/// Adds the written documents that are not yet in the index.
 pub(crate) fn carry_out(folder: &Path, index: &Index) -> Result<(), Error> {
     index.add_pending(&folder.join(PENDING))?;
     Ok(index.commit()?)
 }
 
-/// Forces a file, or all that is in a folder, to the disk.
+/// Forces a file, or everything in a directory, to disk.
 pub(crate) fn sync(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         for entry in fs::read_dir(path).map_err(Error::io("read", path))? {
@@ -81,7 +82,7 @@ pub(crate) fn sync(path: &Path) -> Result<(), Error> {
     sync_file(path)
 }
 
-/// Forces to the disk that a file or folder which is whole has its name.
+/// Forces the name of a complete file or directory to disk.
 pub(crate) fn sync_entry(path: &Path) -> Result<(), Error> {
     sync_file(path)?;
     path.parent().map_or(Ok(()), sync_file)

@@ -1,10 +1,10 @@
-//! What the first stage takes from the URLs of documents.
+//! Normalized URLs, sites and hosts of documents, for the first stage.
 
 use arose::site::{SiteKind, site};
 use arose_corpus::Document;
 use arose_corpus::url::Normalizer;
 
-/// The URL of a document in its one spelling; as it is where it is no web address.
+/// Returns the normalized URL of a document, or its URL unchanged if it is not a web URL.
 pub(super) fn normal_url(document: &Document) -> String {
     let url = document.url.as_deref().unwrap_or_default();
     match Normalizer::default().normalize(url, None) {
@@ -13,7 +13,7 @@ pub(super) fn normal_url(document: &Document) -> String {
     }
 }
 
-/// A digest of the site of an address; zero for documents without one.
+/// Returns a digest of the site of a URL; zero for documents without one.
 pub(crate) fn site_digest(url: Option<&str>, kind: SiteKind) -> u64 {
     let Some(host) = url.and_then(host) else {
         return 0;
@@ -21,7 +21,7 @@ pub(crate) fn site_digest(url: Option<&str>, kind: SiteKind) -> u64 {
     arose::digest::digest64(site(host, kind).as_bytes()).max(1)
 }
 
-/// The host of an address, as written.
+/// Returns the host of a URL, as written.
 pub(crate) fn host(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

@@ -44,6 +44,12 @@ impl Verdict {
         known_as: None,
     };
 
+    /// The verdict on a version of a page that was fetched again later.
+    pub(crate) const SUPERSEDED: Self = Self {
+        rule: Some(Rule::Superseded),
+        ..Self::FILTERED
+    };
+
     /// The verdict on a content that an index holds; none if it does not.
     pub(crate) fn held(first: Ordinal, answers: &Answers) -> Result<Option<Self>, Error> {
         let known = answers.of(first)?;

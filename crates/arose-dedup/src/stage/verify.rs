@@ -382,11 +382,20 @@ mod tests {
     use arose::shingle::{ShingleSet, resemblance};
     use proptest::prelude::*;
 
+    /// Documents of stretches of one text, so that many shingles follow each other in several.
+    fn stretches() -> impl Strategy<Value = Vec<u64>> {
+        let stretch = (0_u64..200, 1_u64..40).prop_map(|(start, n)| start..start + n);
+        prop::collection::vec(stretch, 1..8).prop_map(|parts| parts.into_iter().flatten().collect())
+    }
+
     proptest! {
         /// Intervals have in common what sorted sets have.
         #[test]
         fn jaccard_is_that_of_the_shingle_sets(
-            docs in prop::collection::vec(prop::collection::vec(0_u64..40, 1..60), 2..6)
+            docs in prop::collection::vec(prop_oneof![
+                prop::collection::vec(0_u64..40, 1..60),
+                stretches(),
+            ], 2..6)
         ) {
             let mut room = Room::default();
             room.clear();

@@ -1,12 +1,12 @@
-//! Versions: kept documents of the same content, brought together.
+//! Versions: groups of kept documents with the same content.
 //!
-//! Under the policy `content` documents are removed at the level `same` unless more is asked for.
-//! Kept documents at the level `content` are versions of each other. As clusters are, groups of
-//! versions are stars: the best document takes all versions of it that are still free, so every
-//! document of a group was verified to be a version of its first, and groups do not chain.
+//! Under the policy `content`, documents are dropped at the level `same` by default. Kept documents
+//! at the level `content` are versions of each other. Like clusters, groups of versions are stars:
+//! the best document takes all its versions that are still free. So every document of a group was
+//! verified to be a version of its first, and groups do not chain.
 //!
-//! A verified pair may have a document that was dropped. Its kept document takes its place, if that
-//! is a version too: these pairs are verified here.
+//! A document of a verified pair may have been dropped. The document kept in its place replaces it,
+//! if that is also a version. These pairs are verified here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,23 +25,24 @@ use crate::stage::rank::Ranks;
 use crate::stage::verify::{self, PAIRS};
 use crate::{Error, Progress};
 
-/// For each document that is the first of its content and kept, the one it is a version of.
+/// For each document that is kept and the first of its content, the document of which it is a
+/// version.
 pub(crate) const VERSIONS: &str = "versions";
 
-/// Where the pairs are that were verified for it.
+/// The file of the pairs that were verified for this.
 pub(crate) const KEPT_VERSIONS: &str = "kept";
 
-/// What was found.
+/// The results.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Versions {
-    /// Groups of two or more kept documents.
+    /// Number of groups of two or more kept documents.
     pub(crate) n_groups: u64,
-    /// Kept documents in them.
+    /// Number of kept documents in them.
     pub(crate) n_documents: u64,
 }
 
-/// Groups the kept documents by the accepted pairs in some files, and leaves the groups in
-/// `folder`. The pairs that are verified for it are added to `pairs`.
+/// Groups the kept documents by the accepted pairs in these files, and writes the groups to
+/// `folder`. The additional verified pairs are added to `pairs`.
 pub(crate) fn run(
     stages: &Stages<'_>,
     pairs: &mut Vec<PathBuf>,
@@ -92,8 +93,8 @@ pub(crate) fn run(
     Ok(found)
 }
 
-/// Verifies the pairs of the kept documents of two that are versions of each other, unless both
-/// are kept; returns the file of those that were accepted.
+/// Takes pairs of versions of which at least one document was dropped, and verifies the pairs of
+/// the documents kept in their place. Returns the file of the accepted pairs.
 fn verify_kept(
     stages: &Stages<'_>,
     pairs: &[PathBuf],
@@ -115,7 +116,7 @@ fn verify_kept(
         while let Some(pair) = pairs.next()? {
             let (a, b) = (kept(pair.a)?, kept(pair.b)?);
             let is_same = a == b || (a, b) == (pair.a, pair.b);
-            // What an index holds has no kept document in the run.
+            // A document already in an index has no kept document in the run.
             let is_held = a == NOT_TAKEN || b == NOT_TAKEN;
             if pair.scores.rule() == Rule::Content && !is_same && !is_held {
                 candidates.push(PairKey {

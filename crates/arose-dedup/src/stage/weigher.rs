@@ -1,4 +1,4 @@
-//! From how many other pages contain word pairs to their weights.
+//! Weights of word pairs, computed from the number of other pages that contain them.
 
 use arose::content::{MAX_PAGES, shingler, weight};
 use arose::mix::mix;
@@ -6,34 +6,34 @@ use arose::shingle::Shingler;
 
 use crate::config::{Config, SiteCounts};
 
-/// One shingle in so many is counted if counts are sampled.
+/// If counts are sampled, one shingle in this many is counted.
 const SAMPLED: u64 = 16;
 
-/// One shingle in so many is counted by an index, which has no second look at a text.
+/// An index, which cannot read a text again, counts one shingle in this many.
 const ONLINE: u64 = 4;
 
-/// Other pages of a word pair as files hold them, at most [`MAX_PAGES`].
+/// The number of other pages of a word pair in its stored form, at most [`MAX_PAGES`].
 pub(crate) type Others = u16;
 
-/// The number as files hold it.
+/// Returns the number in its stored form.
 pub(crate) fn others(n_others: u64) -> Others {
     n_others.min(MAX_PAGES) as Others
 }
 
-/// Makes keys of the shingles of a site differ from those of others.
+/// Returns a salt that makes the keys of the shingles of a site differ from those of others.
 pub(crate) fn salt(site: u64) -> u64 {
     mix(site ^ 0x5172_6573)
 }
 
-/// One number for a word pair of a site.
+/// Returns the key of a word pair of a site.
 pub(crate) fn key(shingle: u64, salt: u64) -> u64 {
     mix(shingle ^ salt)
 }
 
-/// Turns counts into weights.
+/// Computes weights from counts.
 pub(crate) struct Weigher {
     shingler: Shingler,
-    /// One shingle in so many is counted.
+    /// One shingle in this many is counted.
     every: u64,
 }
 
@@ -49,7 +49,7 @@ impl Weigher {
         })
     }
 
-    /// For an index, which counts pages as they come.
+    /// Creates a weigher for an index, which counts pages as they are added.
     pub(crate) fn online() -> Self {
         Self::every(ONLINE)
     }
@@ -66,12 +66,13 @@ impl Weigher {
         self.shingler.shingles_into(tokens, shingles);
     }
 
-    /// Whether a shingle is counted.
+    /// Returns whether a shingle is counted.
     pub(crate) fn counts(&self, shingle: u64) -> bool {
         !self.is_sampled() || mix(shingle).is_multiple_of(self.every)
     }
 
-    /// The weight of the shingle at each position, given the other pages that contain a shingle.
+    /// Computes the weight of the shingle at each position, given the number of other pages that
+    /// contain a shingle.
     pub(crate) fn weigh(
         &self,
         shingles: &[u64],
@@ -95,7 +96,8 @@ impl Weigher {
         self.every > 1
     }
 
-    /// Replaces the other pages at every position by those at the nearest one that is counted.
+    /// Replaces the number of other pages at every position by that at the nearest counted
+    /// position.
     pub(crate) fn sample(&self, shingles: &[u64], numbers: &mut [Others]) {
         if !self.is_sampled() {
             return;
@@ -109,8 +111,8 @@ impl Weigher {
     }
 }
 
-/// For each position the number at the nearest sampled one, of two the first; zero if there is no
-/// sample.
+/// Computes for each position the number at the nearest sampled position, the first of two equally
+/// near ones; zero if there is no sample.
 fn nearest(sampled: &[(usize, Others)], n: usize) -> Vec<Others> {
     let mut numbers = Vec::with_capacity(n);
     for (place, &(position, number)) in sampled.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A run beside an index of what is held already.
+//! Tests of runs with an index: documents already in the index are dropped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ fn hold(bench: &Bench, texts: &[String]) -> Index {
     index
 }
 
-/// What a question to the index finds is dropped, and the rest is judged as if that were not there.
+/// Documents that a query of the index finds are dropped, and the rest is processed as if those did
+/// not exist.
 #[test]
 fn what_is_held_is_dropped_with_evidence() {
     let texts = family_texts(400, 5);
@@ -52,7 +53,7 @@ fn what_is_held_is_dropped_with_evidence() {
     let docs = bench.docs();
     let mut n_known = 0;
     for (i, (doc, text)) in docs.iter().zip(&texts).enumerate() {
-        // Copies share the verdict on the first document of their content.
+        // Exact duplicates share the decision on the first document of their content.
         let first = texts.iter().position(|other| other == text).unwrap();
         let site = format!("site{}.example", first % 7);
         let found = reader.query(&sketcher.sketch(text, Some(&site))).unwrap();
@@ -97,7 +98,7 @@ fn an_empty_index_changes_nothing() {
     assert_eq!(plain.pairs(), beside.pairs());
 }
 
-/// The second day of the same pages has nothing new.
+/// The same pages on the second day contain nothing new.
 #[test]
 fn what_is_kept_is_known_the_next_time() {
     let texts = family_texts(150, 7);
@@ -107,7 +108,7 @@ fn what_is_kept_is_known_the_next_time() {
     let kept = summary["counts"]["kept"].as_u64().unwrap();
     assert_eq!(summary["index"]["added"], kept);
     assert_eq!(n_held(&bench), kept);
-    // Done is done.
+    // A complete run is not repeated.
     bench.run(&against(&bench, Update::Add));
     assert_eq!(n_held(&bench), kept);
     let again = Bench::with_texts(&texts);
@@ -121,8 +122,8 @@ fn what_is_kept_is_known_the_next_time() {
     verify(&again.path("index")).unwrap();
 }
 
-/// A run that died after it had added some of its documents adds the others, and each once: the
-/// index knows documents of the run by then, and they stay kept.
+/// A run that died after adding some of its documents adds the others, and each only once. The
+/// index then contains documents of the run, and they are still kept.
 #[test]
 fn a_run_that_died_while_it_added_goes_on() {
     let texts = family_texts(150, 8);
@@ -144,16 +145,16 @@ fn a_run_that_died_while_it_added_goes_on() {
         &progress,
     );
     assert!(matches!(stopped, Err(Error::Stopped)));
-    // The last file cannot be written: all before it is done.
+    // The last file cannot be written; everything before it is complete.
     fs::create_dir(bench.path("out/summary.json.part")).unwrap();
     let error = bench.run_on(&["input.jsonl"], &config).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     let n_added = n_held(&bench);
     assert_eq!(n_added, n_held(&calm));
-    // The note of what to add stays until the summary is on the disk.
+    // The list of documents to add remains until the summary is on disk.
     assert!(bench.path("out/.arose/update/pending").exists());
     assert!(!bench.path("out/summary.json").exists());
-    // Half of what was added is taken away, as if it had not come to it.
+    // Removes half of the added documents, as if the run had not got that far.
     let index = Index::open(&bench.path("index")).unwrap();
     let names = bench
         .docs()
@@ -203,7 +204,7 @@ fn flip_a_bit(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Every policy of the job, with its own shingle length, and some with other settings.
+/// Every policy of a run, with its own shingle length, and some with other settings.
 fn policies() -> Vec<Config> {
     let jaccard = |threshold| Criterion::Jaccard(Threshold::new(threshold).unwrap());
     let criteria = [
@@ -231,8 +232,8 @@ fn policies() -> Vec<Config> {
     all
 }
 
-/// Runs the same input twice with an index that gets what the first run keeps. The second keeps
-/// nothing but empty documents.
+/// Runs the same input twice with an index that gets the kept documents of the first run. The
+/// second run keeps only empty documents.
 fn check_nothing_leaks(inputs: &[PathBuf], config: &Config) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let index = folder.path().join("index");
@@ -259,7 +260,7 @@ fn check_nothing_leaks(inputs: &[PathBuf], config: &Config) -> Value {
     first
 }
 
-/// Families whose members share anything from half of their shingles to nearly all of them.
+/// Families whose members share from half of their shingles to nearly all of them.
 fn graded_texts(n: usize, seed: u64) -> Vec<String> {
     let mut random = SplitMix::new(seed);
     let mut texts = Vec::new();
@@ -268,7 +269,7 @@ fn graded_texts(n: usize, seed: u64) -> Vec<String> {
         let first: Vec<u64> = (0..n_words).map(|_| random.below(50_000)).collect();
         for member in 0..5 {
             let mut words = first.clone();
-            // A word replaced costs five shingles of each document.
+            // A replaced word changes five shingles of each document.
             let n_edits = random.below(1 + member * n_words / 40);
             for _ in 0..n_edits {
                 words[random.below(n_words) as usize] = 50_000 + random.below(1_000_000);
@@ -313,7 +314,7 @@ fn issue_20_real_corpora_against_their_own_kept_documents_keep_none() {
     }
 }
 
-/// An index with another policy than the run is told of.
+/// The run warns about an index with another policy than its own.
 #[test]
 fn an_index_that_decides_otherwise_is_told() {
     let bench = Bench::with_texts(&family_texts(30, 3));
@@ -327,7 +328,7 @@ fn an_index_that_decides_otherwise_is_told() {
     assert_eq!(summary["index"]["policy"], "site, shingles of 5");
 }
 
-/// How often samples take a pair for a duplicate, beside the exact similarity of the pair.
+/// How often MinHash values take a pair for a duplicate, next to the exact similarity of the pair.
 #[test]
 fn an_index_of_samples_decides_as_promised() {
     let texts = graded_texts(1500, 14);
@@ -351,7 +352,7 @@ fn an_index_of_samples_decides_as_promised() {
             .iter()
             .map(|found| found.name.parse().unwrap())
             .collect();
-        // Members of a family follow each other; others have nothing in common.
+        // Members of a family are adjacent, and other documents have nothing in common.
         assert!(found.iter().all(|other| other / 5 == i / 5));
         for other in (i / 5 * 5..i / 5 * 5 + 5).filter(|other| *other != i) {
             let compared = profiler.compare(&profiles[i], &profiles[other]);

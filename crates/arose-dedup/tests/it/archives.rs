@@ -1,4 +1,5 @@
-//! Web archives: other records pass through, and dropped documents go or become revisits.
+//! Tests with web archives: other records are copied, and dropped documents are removed or become
+//! revisits.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +20,7 @@ const IMAGE: &str = "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n";
 /// A record of an archive: its header fields in lower case, and its block.
 type Record = (BTreeMap<String, String>, String);
 
-/// Pages 0 and 1 are the same, page 2 is a near duplicate of them, page 3 another one.
+/// Pages 0 and 1 are the same, page 2 is a near duplicate of them, and page 3 is different.
 fn pages() -> Vec<String> {
     let words = |n: usize| {
         (0..200)
@@ -35,7 +36,7 @@ fn pages() -> Vec<String> {
     ]
 }
 
-/// An archive with everything that occurs in one.
+/// An archive with every kind of record.
 fn archive(packing: Packing) -> Vec<u8> {
     let mut writer = WarcWriter::new(Vec::new(), packing);
     let mut put = |kind, n: usize, http_head: &str, body: &[u8]| {
@@ -76,7 +77,7 @@ fn kind_number(kind: &str) -> usize {
     kinds.iter().position(|other| *other == kind).unwrap()
 }
 
-/// The records of an archive, by a reader of the tests' own.
+/// The records of an archive, read by an independent reader.
 fn records(bytes: &[u8]) -> Vec<Record> {
     let mut plain = Vec::new();
     match bytes.starts_with(b"\x1f\x8b") {
@@ -195,8 +196,8 @@ fn issue_20_dropped_documents_become_revisit_records() {
     check_by_warcio(&copy);
 }
 
-/// The reference implementation in Python reads all records and checks their digests, where it is
-/// installed.
+/// The reference implementation in Python, if it is installed, reads all records and checks their
+/// digests.
 fn check_by_warcio(path: &Path) {
     let named = std::env::var("AROSE_PYTHON").ok();
     let python = named.clone().unwrap_or_else(|| "python3".to_owned());
@@ -230,7 +231,7 @@ fn check_by_warcio(path: &Path) {
     assert_eq!(kinds.lines().collect::<Vec<_>>(), expected);
 }
 
-/// An archive of images alone has no documents; it is copied beside the one that has.
+/// An archive of images has no documents. It is copied next to the one that has.
 #[test]
 fn an_archive_without_documents_passes_through() {
     let bench = Bench::new();
@@ -255,7 +256,7 @@ fn an_archive_without_documents_passes_through() {
     assert_eq!(copy, images);
 }
 
-/// Every record is there twice, once kept and once dropped; the copy has it once.
+/// Every record occurs twice, once kept and once dropped. The copy has it once.
 #[test]
 fn an_archive_that_is_named_twice_is_copied_once() {
     let bench = Bench::new();
@@ -370,7 +371,7 @@ fn issue_20_only_the_names_are_written() {
             .ends_with("input.jsonl")
     );
     assert!(!bench.path("out/kept.jsonl").exists());
-    // Another choice is another run.
+    // A run with another choice is a different run.
     let inputs = [bench.path("input.jsonl")];
     let again = arose_dedup::run(
         &inputs,

@@ -1,4 +1,4 @@
-//! The policies `contained` and `url`.
+//! Tests of the policies `contained` and `url`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -50,7 +50,7 @@ fn texts(n: usize, seed: u64) -> Vec<String> {
     all.iter().map(|text| text.join(" ")).collect()
 }
 
-/// What the definition keeps and drops: for each dropped document its kept one and the share.
+/// The result by the definition: for each dropped document, its kept one and the share.
 fn by_definition(texts: &[String], w: usize, tau: f64) -> Vec<Option<(usize, f64)>> {
     let shingler = Shingler::new(w.try_into().unwrap());
     let tokens = |text: &String| Tokenizer::default().tokens(text).fingerprints;
@@ -83,7 +83,7 @@ fn by_definition(texts: &[String], w: usize, tau: f64) -> Vec<Option<(usize, f64
     found
 }
 
-/// What is contained in a kept document is dropped for the one that has most of it.
+/// A document contained in kept documents is dropped for the one that contains most of it.
 #[test]
 fn issue_29_contained_documents_are_those_of_the_definition() {
     let mut n_dropped = 0;
@@ -93,7 +93,7 @@ fn issue_29_contained_documents_are_those_of_the_definition() {
         let summary = bench.run(&config(tau));
         let expected = by_definition(&texts, 5, tau);
         for (number, doc) in bench.docs().iter().enumerate() {
-            // Equal texts are exact duplicates first.
+            // Exact duplicates are dropped first.
             if doc.rule.as_deref() == Some("exact") {
                 continue;
             }
@@ -144,14 +144,14 @@ fn issue_29_an_excerpt_goes_and_the_whole_stays() {
     let bench = Bench::with_texts(&texts);
     let summary = bench.run(&config(0.9));
     let kept: Vec<bool> = bench.docs().iter().map(|doc| doc.kept).collect();
-    // The last one is too short to be judged.
+    // The last one is too short to be compared.
     assert_eq!(kept, [false, true, true, true, true]);
     assert_eq!(bench.docs()[0].kept_doc, Some(1));
     assert_eq!(bench.docs()[0].similarity, Some(1.0));
     assert_eq!(summary["counts"]["not_judged"], 1);
 }
 
-/// Pages with the same URL are duplicates, whatever they say; the first or newest stays.
+/// Pages with the same URL are duplicates, whatever their text. The first or the newest is kept.
 #[test]
 fn issue_29_the_same_url_is_kept_once() {
     let bench = Bench::new();
@@ -184,7 +184,7 @@ fn issue_29_the_same_url_is_kept_once() {
         assert!(docs.iter().all(|doc| doc.similarity.is_none()));
         assert_eq!(summary["counts"]["dropped_near"], 2);
         std::fs::remove_dir_all(bench.path("out")).unwrap();
-        // What the policy cannot do is refused.
+        // Options that the policy does not support are errors.
         let all = Config {
             pairs: ListedPairs::All,
             ..config
@@ -194,7 +194,7 @@ fn issue_29_the_same_url_is_kept_once() {
     }
 }
 
-/// Rows of a published collection; none if it is not beside the repository.
+/// Rows of a published collection; none if it is not next to the repository.
 fn published(name: &str) -> Option<Vec<Value>> {
     let path = Path::new(DATA).join(name);
     if !path.exists() {
@@ -213,8 +213,8 @@ fn sets(rows: &[Value], w: usize) -> Vec<ShingleSet> {
         .collect()
 }
 
-/// Common shingles of the lesser and the greater set of each pair that has any; of equal sets the
-/// later counts as the lesser, as for the policy.
+/// Common shingles of the smaller and the larger set of each pair that has any. Of equal sets the
+/// later counts as the smaller, as in the policy.
 fn common(sets: &[ShingleSet]) -> HashMap<(usize, usize), usize> {
     let mut holders: Vec<(u64, usize)> = Vec::new();
     for (doc, set) in sets.iter().enumerate() {
@@ -267,7 +267,7 @@ fn check_counts(
     assert_eq!(docs.len(), contained, "w = {w}");
 }
 
-/// The counts of pairs, and the policy beside its definition.
+/// The counts of pairs, and the result of the policy compared with its definition.
 #[test]
 fn issue_29_containment_in_revisions() {
     let Some(rows) = published("neardup-pep-revisions/revisions.jsonl.zst") else {
@@ -290,7 +290,8 @@ fn issue_29_containment_in_revisions() {
     }
 }
 
-/// Short answers: pairs by containment, and how much of an answer its source has, by kind.
+/// Short answers: pairs by containment, and the share of an answer that its source contains, by
+/// kind.
 #[test]
 fn issue_29_containment_of_short_answers() {
     let Some(rows) = published("neardup-short-answers/answers.jsonl.zst") else {
@@ -351,7 +352,7 @@ fn issue_29_containment_of_short_answers() {
     }
 }
 
-/// The share of the tokens of a text in windows that another has too.
+/// The share of the tokens of a text in windows that another text also contains.
 fn covered(tokens: &[u64], other: &[u64], n: usize) -> f64 {
     let windows: BTreeSet<&[u64]> = other.windows(n).collect();
     let mut is_covered = vec![false; tokens.len()];

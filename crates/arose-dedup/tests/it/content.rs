@@ -1,4 +1,4 @@
-//! The policy `content` against brute force: every pair of documents compared by the definition.
+//! Tests of the policy `content` against brute force, which compares every pair by the definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::support::{Bench, results};
 
-/// A document of a test: its address, if any, and its text.
+/// A document of a test: its URL, if any, and its text.
 pub(crate) type Page = (Option<String>, String);
 
 pub(crate) fn config(remove: Remove) -> Config {
@@ -51,7 +51,7 @@ pub(crate) fn shingles(text: &str) -> Vec<u64> {
     shingles
 }
 
-/// The contents of all pages, weighed by counting.
+/// The contents of all pages, weighted by counting.
 pub(crate) fn contents(pages: &[Page], site_counts: SiteCounts) -> Vec<Content> {
     let mut holders: BTreeMap<(String, u64), BTreeSet<String>> = BTreeMap::new();
     for (i, page) in pages.iter().enumerate() {
@@ -78,7 +78,7 @@ pub(crate) fn contents(pages: &[Page], site_counts: SiteCounts) -> Vec<Content> 
     pages.iter().map(content).collect()
 }
 
-/// The scores of all pairs of some level.
+/// The scores of all pairs that reach a level.
 fn brute_force(pages: &[Page], site_counts: SiteCounts) -> BTreeMap<(u64, u64), Score> {
     let contents = contents(pages, site_counts);
     let mut scorer = Scorer::default();
@@ -94,8 +94,8 @@ fn brute_force(pages: &[Page], site_counts: SiteCounts) -> BTreeMap<(u64, u64), 
     found
 }
 
-/// Pages of a few sites, each with a frame of its own: articles of which many have versions, on
-/// the same site and on others.
+/// Pages of a few sites, each with its own frame: articles, many of which have versions on the same
+/// site and on others.
 fn pages(n: usize, n_sites: u64, seed: u64) -> Vec<Page> {
     let mut random = SplitMix::new(seed);
     let mut pages = Vec::new();
@@ -129,8 +129,8 @@ fn level_name(score: &Score) -> &'static str {
     score.level().as_str()
 }
 
-/// Scores are those of the definition to the last bit, nothing is listed that brute force does not
-/// find, and hardly anything is missing.
+/// Scores equal those of the definition to the last bit. All listed pairs are also found by brute
+/// force, and hardly any is missing.
 #[test]
 fn issue_24_pairs_are_those_of_brute_force() {
     let pages = pages(500, 9, 1);
@@ -167,8 +167,8 @@ fn issue_24_pairs_are_those_of_brute_force() {
     assert!(n_same.count() > 20);
 }
 
-/// Documents are dropped for one that is the same, no two kept ones are the same, and versions are
-/// grouped with one they are versions of.
+/// Documents are dropped for one at the level `same`, no two kept documents are at that level, and
+/// versions are grouped with one of which they are versions.
 #[test]
 fn issue_24_levels_decide_what_is_kept() {
     let pages = pages(400, 5, 2);
@@ -216,7 +216,7 @@ fn issue_24_levels_decide_what_is_kept() {
     }
 }
 
-/// Pages of one template with other items: near duplicates by their shingles, and all kept.
+/// Pages of one template with different items: near duplicates by their shingles, but all kept.
 #[test]
 fn issue_24_templates_stay() {
     let mut pages: Vec<Page> = pages(60, 1, 3);
@@ -234,13 +234,13 @@ fn issue_24_templates_stay() {
     let summary = own.run(&config(Remove::Content));
     assert_eq!(summary["counts"]["kept"], 60);
     assert_eq!(summary["sites"]["sites"], 1);
-    // The same pages without addresses are of one site as well.
+    // The same pages without URLs are also of one site.
     for page in &mut pages {
         page.0 = None;
     }
     let nameless = bench(&pages);
     assert_eq!(nameless.run(&config(Remove::Content))["counts"]["kept"], 60);
-    // A page that was seen many times is one page: nothing repeats it.
+    // A page that was seen many times is one page, so no other page repeats it.
     for page in &mut pages {
         page.0 = Some("http://one.example/".to_owned());
     }
@@ -250,7 +250,7 @@ fn issue_24_templates_stay() {
     assert!(summary["counts"]["dropped_near"].as_u64() > Some(50));
 }
 
-/// The same bytes with any number of threads and any memory, however counts are made.
+/// The same bytes with any number of threads and any memory, for all ways of counting.
 #[test]
 fn issue_24_same_bytes_at_any_thread_count_and_memory() {
     let bench = bench(&pages(300, 4, 4));
@@ -294,7 +294,8 @@ fn issue_24_sampled_counts() {
     }
 }
 
-/// An index of the policy knows what a run has added to it, and the same text in another frame.
+/// An index of the policy finds documents that a run has added to it, and the same text in another
+/// frame.
 #[test]
 fn issue_24_a_run_beside_an_index() {
     let pages = pages(120, 3, 6);
@@ -329,11 +330,11 @@ fn issue_24_a_run_beside_an_index() {
     };
     let second = run("moved.jsonl", "second", &config(Update::Leave));
     let n_known = second["counts"]["dropped_known"].as_u64().unwrap();
-    // Those of which the document itself is in the index, but for the first of each site, which
-    // came before its frame was known.
+    // Documents that are themselves in the index, except the first of each site, which were added
+    // before their frame was known.
     assert!((60..=120).contains(&n_known), "{n_known}");
     let again = run("input.jsonl", "again", &config(Update::Add));
     let n_again = again["counts"]["kept"].as_u64().unwrap();
-    // Some that were dropped for others, when all pages of their sites were known.
+    // Some documents that were dropped for others, once all pages of their sites were known.
     assert!(n_again <= 12, "{n_again}");
 }

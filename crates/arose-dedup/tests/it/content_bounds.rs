@@ -1,4 +1,4 @@
-//! What the policy `content` costs on corpora that are all one thing: twice the pages, twice the
+//! Tests of the cost of the policy `content` on uniform corpora: twice the pages take twice the
 //! work.
 
 use std::num::NonZeroUsize;
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::content::{Page, bench, config};
 
-/// Work that may grow with the pages and no faster.
+/// Counts of work that may grow linearly with the pages.
 const WORK: [&str; 3] = ["tested", "candidates", "pairs"];
 
 fn count(summary: &Value, name: &str) -> u64 {
     summary["counts"][name].as_u64().unwrap()
 }
 
-/// Runs on `n` and on `2 n` pages; each count of the second run is at most 2.25 times that of the
-/// first, or small beside the pages.
+/// Runs on `n` and on `2 n` pages. Each count of the second run is at most 2.25 times that of the
+/// first, or small compared with the pages.
 #[track_caller]
 fn check_doubling(n: usize, pages: impl Fn(usize) -> Vec<Page>) -> [Value; 2] {
     let summaries = [n, 2 * n].map(|n| {
@@ -45,7 +45,8 @@ fn words(name: &str, n: usize) -> String {
     (0..n).map(|i| format!("{name}{i} ")).collect()
 }
 
-/// Pages of one template with an item each: all are kept, and each meets a bounded number.
+/// Pages of one template with an item each: all are kept, and each has a bounded number of
+/// candidates.
 #[test]
 fn issue_24_a_template_is_linear() {
     let (before, after) = (words("before", 60), words("after", 60));
@@ -60,7 +61,7 @@ fn issue_24_a_template_is_linear() {
     }
 }
 
-/// Pages of one template without a word of their own except one: nearly equal, and one is kept.
+/// Pages of one template with only one word of their own: nearly the same, and one is kept.
 #[test]
 fn issue_24_nearly_equal_pages_are_linear() {
     let (before, after) = (words("before", 60), words("after", 60));
@@ -71,7 +72,7 @@ fn issue_24_nearly_equal_pages_are_linear() {
     }
 }
 
-/// Equal pages, on one site and on a site each, are dropped before any is compared.
+/// Exact duplicates, on one site and on a site each, are dropped before any comparison.
 #[test]
 fn issue_24_equal_pages_are_linear() {
     for one_site in [true, false] {

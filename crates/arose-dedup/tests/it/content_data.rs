@@ -1,7 +1,7 @@
-//! The policy `content` on collections whose truth is known: the figures of the reference.
+//! Tests of the policy `content` on collections with ground truth: the numbers of the reference.
 //!
-//! Judged and real collections lie beside the repository; where they do not, each test says that it
-//! is skipped.
+//! Labelled and real collections are next to the repository. If they are missing, each test reports
+//! that it is skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -60,7 +60,7 @@ fn planted(recipe: Recipe, n_documents: u32, n_sites: u32) -> (Vec<Page>, BTreeS
     (pages.collect(), truth.collect())
 }
 
-/// Copies among pages of templates and tables: all of them are found, and nothing else is.
+/// Duplicates among pages of templates and tables: all of them are found, and nothing else.
 #[test]
 fn issue_24_planted_acceptance() {
     let (pages, truth) = planted(Recipe::Acceptance, 1000, 20);
@@ -74,7 +74,7 @@ fn issue_24_planted_acceptance() {
     assert!(precision < 0.1 && recall == 1.0, "{precision} {recall}");
 }
 
-/// Precision and F1 of what a rule accepts among labelled pairs.
+/// Precision and F1 of the pairs that a rule accepts among labelled pairs.
 fn quality(judged: &[(bool, bool)]) -> (f64, f64) {
     let count = |accepted, is_pair| judged.iter().filter(|j| **j == (accepted, is_pair)).count();
     let (right, wrong, missed) = (count(true, true), count(true, false), count(false, true));
@@ -85,7 +85,7 @@ fn quality(judged: &[(bool, bool)]) -> (f64, f64) {
     )
 }
 
-/// The figures of the reference on pairs that people judged, without and with sites.
+/// The numbers of the reference on pairs that people labelled, without and with sites.
 #[test]
 fn issue_24_reference_on_judged_pairs() {
     let Some(rows) = json_lines("neardup-gov-pairs/pairs.jsonl.zst") else {
@@ -109,7 +109,7 @@ fn issue_24_reference_on_judged_pairs() {
         .iter()
         .map(|text| Content::new(&shingles(text)))
         .collect();
-    // A page that is in several pairs is one page.
+    // A page in several pairs is one page.
     let names = rows
         .iter()
         .flat_map(|row| ["a", "b"].map(|side| row[side].to_string()));
@@ -142,7 +142,7 @@ fn json_lines(set: &str) -> Option<Vec<Value>> {
     Some(rows.collect())
 }
 
-/// Revisions of documents without URLs, which form one site, through the whole job.
+/// Revisions of documents without URLs, which form one site, through the complete job.
 #[test]
 fn issue_24_reference_on_revisions() {
     let Some(rows) = json_lines("neardup-pep-revisions/revisions.jsonl.zst") else {

@@ -1,4 +1,4 @@
-//! What counts as an exact duplicate, and what as an empty document.
+//! Tests of exact duplicates and of empty documents.
 
 use arose::rule::Criterion;
 use arose_dedup::{Config, Empty, Error, Exact};
@@ -51,7 +51,7 @@ fn whitespace_and_unicode_form_do_not_count() {
     assert_eq!(rules, [None, Some("exact"), None]);
 }
 
-/// Equal tokens with other symbols: a near duplicate, with its measure.
+/// Equal tokens with different symbols: a near duplicate, with its score.
 #[test]
 fn other_symbols_make_a_near_duplicate() {
     let texts = [long("a += b"), long("a -= b"), long("a += b")];
@@ -74,7 +74,7 @@ fn empty_documents_are_kept_and_counted() {
     assert_eq!(summary["counts"]["clusters"], 0);
 }
 
-/// A page of pictures alone is no empty document.
+/// A page that contains only pictures is not an empty document.
 #[test]
 fn pages_of_pictures_are_told_apart_by_them() {
     let bench = Bench::new();

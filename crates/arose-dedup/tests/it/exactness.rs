@@ -1,4 +1,4 @@
-//! What the job finds against what comparing everything with everything finds.
+//! Tests of the results of runs against brute force.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -25,7 +25,7 @@ fn jaccard(threshold: f64) -> Config {
     with_criterion(Criterion::Jaccard(Threshold::new(threshold).unwrap()))
 }
 
-/// Every pair that a policy accepts, by comparing all of them.
+/// Every pair that a policy accepts, by brute force.
 fn all_pairs(texts: &[String], config: &Config) -> BTreeMap<(u64, u64), f64> {
     let profiler = Profiler::new(config.shingle.w);
     let profiles: Vec<_> = texts.iter().map(|text| profiler.profile(text)).collect();
@@ -44,12 +44,13 @@ fn all_pairs(texts: &[String], config: &Config) -> BTreeMap<(u64, u64), f64> {
     found
 }
 
-/// Finds at least the given share of the pairs, no other, and each with the exact coefficient.
+/// The run finds at least the given share of the pairs, no others, and each with the exact
+/// similarity.
 #[track_caller]
 fn check(config: &Config, min_recall: f64) {
     let mut texts = family_texts(600, 5);
     if matches!(config.policy.criterion, Criterion::Site { .. }) {
-        // Copies share the verdict of the first, whose site may be another.
+        // Exact duplicates share the decision on the first, whose site may be different.
         texts.sort();
         texts.dedup();
     }
@@ -68,7 +69,8 @@ fn check(config: &Config, min_recall: f64) {
     assert!(recall >= min_recall, "{recall} of {}", expected.len());
 }
 
-/// Four standard errors below the promise of .995 at the threshold, where few of the pairs are.
+/// Four standard errors below the expected recall of 0.995 at the threshold, where few of the pairs
+/// are.
 #[test]
 fn jaccard_finds_what_is_there() {
     check(&jaccard(0.8), 0.99);
@@ -91,7 +93,8 @@ fn other_policies_lose_nothing() {
     }
 }
 
-/// Nothing is dropped that is not itself like what was kept for it; kept documents are unlike.
+/// Every dropped document is similar to the one kept in its place, and kept documents are not
+/// similar.
 #[test]
 fn removal_never_chains() {
     let texts = family_texts(600, 8);
@@ -136,7 +139,7 @@ fn the_longest_stays() {
     }
 }
 
-/// The number in the field decides, first among exact copies, then among documents alike.
+/// The number in the field decides, first among exact duplicates, then among near duplicates.
 #[test]
 fn the_document_of_greatest_priority_stays() {
     let text = &family_texts(1, 1)[0];
@@ -160,7 +163,7 @@ fn the_document_of_greatest_priority_stays() {
     assert_eq!(kept, [Some(1), None, Some(1), Some(1)]);
 }
 
-/// Threads, memory and the cap's side of things change nothing.
+/// Results do not depend on threads, memory or the cap.
 #[test]
 fn results_do_not_depend_on_threads_or_memory() {
     let texts = family_texts(500, 6);
@@ -172,7 +175,7 @@ fn results_do_not_depend_on_threads_or_memory() {
         config.corpus.block_bytes = NonZeroUsize::new(1 + memory as usize % 10_000).unwrap();
         config.memory = memory;
         bench.run(&config);
-        // The path of the input is in the rows, and it is another one each time.
+        // The rows contain the path of the input, which differs each time.
         let docs = format!("{:?}", bench.docs());
         let pairs = format!("{:?}", bench.pairs());
         let kept = std::fs::read(bench.path("out/kept.jsonl")).unwrap();
@@ -182,8 +185,8 @@ fn results_do_not_depend_on_threads_or_memory() {
     assert_eq!(outcomes.len(), 1);
 }
 
-/// With a cap of four, families of up to six and their keys are never expanded; every document
-/// still meets another one it is like.
+/// With a cap of four, families of up to six and their keys are never compared in full. Every
+/// document is still compared with a similar one.
 #[test]
 fn a_cap_ties_together_what_it_does_not_compare() {
     let texts = family_texts(400, 7);
@@ -203,8 +206,8 @@ fn a_cap_ties_together_what_it_does_not_compare() {
 }
 
 /// Pages that share most of their keys are compared under two of them, and become candidates of at
-/// most four leaders under each. Those that are alike end in one cluster by that; of others few
-/// pass the test of their sketches.
+/// most four leaders under each. So similar pages end up in one cluster, and few of the others pass
+/// the test of their sketches.
 #[test]
 fn a_template_makes_few_candidates() {
     let n = 500;

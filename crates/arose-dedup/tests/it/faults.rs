@@ -1,4 +1,4 @@
-//! Runs that are stopped, disturbed or misplaced.
+//! Tests of runs that are stopped, disturbed or started in the wrong directory.
 
 use std::fs;
 
@@ -64,7 +64,7 @@ fn two_runs_do_not_share_a_folder() {
     bench.run(&Config::default());
 }
 
-/// A run that is stopped in a stage resumes there: the stages before are not done again.
+/// A run that is stopped in a stage resumes there: earlier stages are not repeated.
 #[test]
 fn a_stopped_run_goes_on() {
     let texts = family_texts(300, 2);
@@ -77,7 +77,7 @@ fn a_stopped_run_goes_on() {
         let before = fs::metadata(&note).unwrap().modified().unwrap();
         let stopped = bench.path(&format!("out/.arose/{stage}/stage.json"));
         assert!(!stopped.exists(), "{stage} is done");
-        // Settings other than those of the stages before are refused, not mixed.
+        // Settings other than those of the earlier stages are an error.
         let other = Config {
             keep: Keep::Longest,
             ..Config::default()
@@ -91,7 +91,7 @@ fn a_stopped_run_goes_on() {
     }
 }
 
-/// Starts a run that cannot do a stage, because something else has its name.
+/// Starts a run that fails in a stage, because something else has the name of the stage.
 fn stop_in(bench: &Bench, stage: &str) {
     let progress = Progress::default();
     progress.stop();
@@ -105,7 +105,8 @@ fn stop_in(bench: &Bench, stage: &str) {
     fs::remove_file(obstacle).unwrap();
 }
 
-/// Keys are removed when the buckets are made, so a run that ends after that goes on from these.
+/// Keys are removed when the buckets are complete, so a run that ends after that resumes from the
+/// buckets.
 #[test]
 fn issue_20_a_run_goes_on_from_its_buckets() {
     let texts = family_texts(300, 2);
@@ -115,7 +116,7 @@ fn issue_20_a_run_goes_on_from_its_buckets() {
     stop_in(&bench, "candidates");
     let keys = bench.path("out/.arose/read/keys0");
     assert!(keys.exists());
-    // Sketches are made of tokens, after the buckets.
+    // Sketches are computed from tokens, after the buckets.
     let (tokens, away) = (bench.path("out/.arose/read/tokens"), bench.path("tokens"));
     fs::rename(&tokens, &away).unwrap();
     let error = bench.run_on(&["input.jsonl"], &Config::default());
@@ -140,8 +141,8 @@ fn an_input_that_changed_after_the_run_is_noticed() {
     assert!(matches!(error, Error::InputChanged { .. }), "{error}");
 }
 
-/// A run that is stopped while it reads goes on after its last checkpoint, and only if the machine
-/// has not been started again since.
+/// A run that is stopped while reading resumes after its last checkpoint, but only if the machine
+/// has not been restarted since.
 #[test]
 fn issue_20_a_stopped_reading_goes_on() {
     let texts = family_texts(2000, 9);
@@ -173,7 +174,7 @@ fn issue_20_a_stopped_reading_goes_on() {
     });
     assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
     let text = fs::read_to_string(&checkpoint).unwrap();
-    // As after a power cut: what the columns hold is not relied on.
+    // As after a power failure: the content of the columns is not trusted.
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     if !boot.is_empty() {
         fs::write(&checkpoint, text.replace(boot.trim(), "another")).unwrap();
@@ -183,8 +184,8 @@ fn issue_20_a_stopped_reading_goes_on() {
     check_same(&bench, &undisturbed);
 }
 
-/// Work files are not synced, so after a power cut they may hold anything. A stage that was done
-/// before the machine was started again is done once more.
+/// Work files are not synced, so after a power failure they may contain anything. Stages that were
+/// completed before the machine was restarted are repeated.
 #[test]
 fn issue_20_work_from_before_a_power_cut_is_not_relied_on() {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -203,7 +204,7 @@ fn issue_20_work_from_before_a_power_cut_is_not_relied_on() {
         let text = fs::read_to_string(&note).unwrap();
         assert!(text.contains(boot.trim()), "{stage}");
         for entry in fs::read_dir(&folder).unwrap() {
-            // Zeros, as of blocks that were never written.
+            // Zeros, like blocks that were never written.
             let path = entry.unwrap().path();
             let n = fs::metadata(&path).unwrap().len() as usize;
             fs::write(&path, vec![0; n]).unwrap();
@@ -214,7 +215,7 @@ fn issue_20_work_from_before_a_power_cut_is_not_relied_on() {
     check_same(&bench, &undisturbed);
 }
 
-/// The results of two runs on the same texts, whose files have other paths.
+/// The results of two runs on the same texts, in files with different paths.
 #[track_caller]
 fn check_same(one: &Bench, other: &Bench) {
     assert!(one.docs() == other.docs());
@@ -223,8 +224,8 @@ fn check_same(one: &Bench, other: &Bench) {
     assert!(kept[0] == kept[1]);
 }
 
-/// A power cut after the summary was written finds all results on the disk, and what the index was
-/// to get is forgotten only when the summary is there too.
+/// After a power failure that follows the writing of the summary, all results are on disk. The list
+/// of documents to add to the index is removed only when the summary is on disk too.
 #[test]
 fn issue_20_results_are_on_the_disk_before_the_summary() {
     for update in [None, Some(Update::Add)] {

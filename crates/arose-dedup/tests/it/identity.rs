@@ -1,4 +1,4 @@
-//! Which run a directory contains: the inputs are part of the answer.
+//! Tests of the identity of a run in a directory, which includes its inputs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ fn a_file_that_is_gone_is_noticed() {
     );
 }
 
-/// A file without documents leaves no row, but it is an input.
+/// A file without documents has no row, but it is an input.
 #[test]
 fn a_file_without_documents_is_noticed() {
     let bench = Bench::new();
@@ -78,7 +78,7 @@ fn a_file_without_documents_is_noticed() {
     );
 }
 
-/// Stages that were done for other inputs are not used.
+/// Stages completed for other inputs are not used.
 #[test]
 fn an_interrupted_run_on_other_inputs_is_not_resumed() {
     let bench = Bench::new();
@@ -114,7 +114,7 @@ fn an_input_inside_the_output_is_refused() {
     assert!(bench.path("out/summary.json").exists());
 }
 
-/// A run that read its own results would find another input every time.
+/// A run that reads its own results would have different inputs every time.
 #[test]
 fn an_output_inside_an_input_is_not_read() {
     let bench = Bench::new();
@@ -177,8 +177,8 @@ fn a_file_name_may_be_any_bytes() {
     let ids: Vec<String> = bench.docs().into_iter().map(|doc| doc.id).collect();
     assert!(ids[1].ends_with("caf\\xE9.html#0"), "{ids:?}");
     let report = fs::read_to_string(bench.path("out/report.html")).unwrap();
-    assert!(!report.contains("no longer there"));
-    // Done, and told apart from a run on a file whose name looks the same.
+    assert!(!report.contains("no longer exists"));
+    // The run is complete, and differs from a run on a file with a name that looks the same.
     run(&bench, &[bench.path("in")], Start::Resume).unwrap();
     fs::rename(
         bench.path("in").join(name),

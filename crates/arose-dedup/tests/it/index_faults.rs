@@ -1,7 +1,7 @@
-//! An index whose process is killed, or whose disk is full.
+//! Tests of an index whose process is killed, or whose disk is full.
 //!
-//! The test program starts itself once more: the test [`child`] does nothing unless it is told to
-//! by a variable of the environment.
+//! The test program starts itself again: the test [`child`] does nothing unless an environment
+//! variable tells it to.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -17,7 +17,7 @@ use arose_dedup::index::{Error, Index, Kind, Options, Settings, Sketch, verify};
 const FOLDER: &str = "AROSE_TEST_INDEX_FOLDER";
 const TASK: &str = "AROSE_TEST_INDEX_TASK";
 
-/// What the other process does.
+/// The task of the other process.
 #[test]
 fn child() {
     let (Ok(folder), Ok(task)) = (env::var(FOLDER), env::var(TASK)) else {
@@ -45,7 +45,7 @@ fn command(folder: &Path, task: &str) -> Command {
     command
 }
 
-/// Features and a simhash, twelve words.
+/// Super-shingles and a simhash, twelve words.
 fn settings() -> Settings {
     let recall = arose::Threshold::new(0.9).unwrap();
     Settings {
@@ -131,7 +131,7 @@ fn work(folder: &Path, start: u64) {
     }
 }
 
-/// Whether index and model hold the same documents.
+/// Returns whether index and model contain the same documents.
 fn agrees(index: &Index, model: &Model) -> bool {
     let is_found = |(number, sketch): (&u64, &Sketch)| {
         let name = number.to_string();
@@ -142,9 +142,10 @@ fn agrees(index: &Index, model: &Model) -> bool {
     index.stats().unwrap().n_docs == model.len() as u64 && model.iter().all(is_found)
 }
 
-/// Sixty times a process works on an index, and is killed when it has acknowledged a random number
-/// of steps: between two steps, in a step, in a merge, in a compaction. Afterwards all that was
-/// acknowledged is there; of the step that was not, all or nothing.
+/// Sixty times, a process works on an index and is killed after it has acknowledged a random number
+/// of steps: between two steps, in a step, in a merge, in a compaction. Afterwards everything
+/// acknowledged is in the index. The step that was not acknowledged has taken effect completely or
+/// not at all.
 #[test]
 fn killed_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +171,7 @@ fn killed_at_any_moment() {
     assert!(next > 500, "only {next} steps");
 }
 
-/// Kills the process after it has acknowledged `n` steps; how many it had acknowledged by then.
+/// Kills the process after it has acknowledged `n` steps. Returns the number acknowledged by then.
 fn run_and_kill(folder: &Path, start: u64, n: u64) -> u64 {
     let mut child = command(folder, &format!("work {start}")).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
@@ -185,7 +186,7 @@ fn run_and_kill(folder: &Path, start: u64, n: u64) -> u64 {
             n_acknowledged += 1;
         }
         if n_acknowledged >= n {
-            // What it wrote before it died is still in the pipe.
+            // The output written before it died is still in the pipe.
             child.kill().unwrap();
         }
     }
@@ -201,7 +202,7 @@ fn run_and_kill(folder: &Path, start: u64, n: u64) -> u64 {
     n_acknowledged
 }
 
-/// Inserts until the disk refuses, or 2,000 documents.
+/// Inserts documents until writing fails, up to 2,000.
 fn fill(folder: &Path, recent_docs: u32) {
     let index = open(folder, recent_docs);
     let mut n_docs = 0;
@@ -216,7 +217,7 @@ fn fill(folder: &Path, recent_docs: u32) {
     };
     let is_full = matches!(refusal, Some(Error::Io { what: "write", .. }));
     assert_eq!(is_full, recent_docs > 100, "{refusal:?}");
-    // Small runs can be written and large ones cannot.
+    // Small sorted runs can be written and large ones cannot.
     assert_eq!(index.wait_for_merging().is_ok(), is_full);
     let model = (0..n_docs).map(|number| (number, sketch(number))).collect();
     assert!(agrees(&index, &model));
@@ -242,7 +243,7 @@ fn fill_a_small_disk(recent_docs: u32) -> u64 {
     let index = open(folder.path(), recent_docs);
     let mut model: Model = (0..n_docs).map(|number| (number, sketch(number))).collect();
     assert!(agrees(&index, &model));
-    // With space again, writing goes on.
+    // With free space again, writing continues.
     index.insert("9999", &sketch(9999)).unwrap();
     model.insert(9999, sketch(9999));
     index.compact().unwrap();

@@ -1,4 +1,4 @@
-//! Clusters of many documents: what they cost, and that nothing is lost by it.
+//! Tests of large clusters: their cost, and that no duplicate is missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -40,7 +40,7 @@ fn template(n: usize, n_words: u64, n_own: impl Fn(usize) -> u64, seed: u64) -> 
     (0..n).map(page).collect()
 }
 
-/// The similarities of all pairs from `least` on.
+/// The similarities of all pairs that reach `least`.
 fn all_pairs(texts: &[String], config: &Config, least: f64) -> BTreeMap<(u64, u64), f64> {
     let profiler = Profiler::new(config.shingle.w);
     let profiles: Vec<_> = texts.iter().map(|text| profiler.profile(text)).collect();
@@ -57,8 +57,8 @@ fn all_pairs(texts: &[String], config: &Config, least: f64) -> BTreeMap<(u64, u6
     found
 }
 
-/// Every dropped document is similar to its kept one, and of the pairs that are similar hardly any
-/// is kept whole: no more than the given share.
+/// Every dropped document is similar to its kept one. Both documents are kept of at most the given
+/// share of the similar pairs.
 #[track_caller]
 fn check_kept(texts: &[String], config: &Config, most: f64) -> f64 {
     let Criterion::Jaccard(threshold) = config.policy.criterion else {
@@ -83,7 +83,7 @@ fn check_kept(texts: &[String], config: &Config, most: f64) -> f64 {
     share
 }
 
-/// Pages of which one word in a hundred differs are as many pairs as pages.
+/// Pages of which one word in a hundred differs have as many pairs as pages.
 #[test]
 fn a_template_costs_as_much_as_its_pages() {
     let n_tested = [500, 1_000].map(|n| {
@@ -106,7 +106,7 @@ fn a_template_costs_as_much_as_its_pages() {
     assert!(n_tested[1] < 3 * n_tested[0], "{n_tested:?}");
 }
 
-/// The template of the issue at its size: all pages make one cluster of a few comparisons each.
+/// A template at full size: all pages form one cluster with a few comparisons each.
 #[test]
 fn issue_20_five_thousand_pages_of_one_template_are_cheap() {
     let n = 5_000;
@@ -124,7 +124,7 @@ fn issue_20_five_thousand_pages_of_one_template_are_cheap() {
     assert!(count(&summary, "pairs") <= 20 * n, "{summary}");
 }
 
-/// Twice the pages cost twice the comparisons.
+/// Twice the pages take twice the comparisons.
 #[test]
 fn issue_20_the_cost_of_a_template_doubles_with_its_pages() {
     let costs = [2_500, 5_000].map(|n| {
@@ -138,7 +138,7 @@ fn issue_20_the_cost_of_a_template_doubles_with_its_pages() {
     }
 }
 
-/// Whatever the similarity of the pages of a template is, each has a few candidates.
+/// For any similarity of the pages of a template, each has a few candidates.
 #[test]
 fn candidates_are_linear_at_any_similarity() {
     for n_own in [1, 2, 3, 4] {
@@ -168,7 +168,7 @@ fn what_is_kept_is_unlike_in_random_corpora() {
     }
 }
 
-/// Around the threshold followers of one leader are often alike when their leader is dropped.
+/// Around the threshold, followers of one leader are often similar when their leader is dropped.
 #[test]
 fn what_is_kept_is_unlike_in_templates() {
     for keep in [Keep::First, Keep::Longest] {
@@ -184,7 +184,7 @@ fn what_is_kept_is_unlike_in_templates() {
     }
 }
 
-/// What is kept depends neither on the pairs listed nor on threads and memory, also where buckets
+/// The kept documents do not depend on the listed pairs, on threads or on memory, even if buckets
 /// are large.
 #[test]
 fn the_listing_threads_and_memory_change_nothing() {
@@ -232,7 +232,7 @@ fn the_listing_threads_and_memory_change_nothing() {
     }
 }
 
-/// Counts of a stage end where they were announced to end.
+/// The counts of a stage end at the announced total.
 #[test]
 fn progress_ends_at_its_total() {
     let bench = Bench::with_texts(&family_texts(400, 2));
@@ -245,7 +245,8 @@ fn progress_ends_at_its_total() {
     assert_eq!(Some(last.done), last.total);
 }
 
-/// A corpus of templates of some sizes and similarities, families of texts, copies and empty texts.
+/// A corpus of templates of various sizes and similarities, families of texts, exact duplicates and
+/// empty texts.
 fn mixture() -> impl Strategy<Value = Vec<String>> {
     let group = prop_oneof![
         (1..60_usize, 60..140_u64, 0..8_u64, 0..1000_u64)
@@ -261,8 +262,8 @@ fn mixture() -> impl Strategy<Value = Vec<String>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Which documents are kept, and for which others are dropped, does not depend on the pairs
-    /// that are listed; every dropped document is at or above the threshold to its kept one.
+    /// Which documents are kept, and for which others are dropped, does not depend on the listed
+    /// pairs. The similarity of every dropped document to its kept one reaches the threshold.
     #[test]
     fn issue_20_listing_all_pairs_changes_no_decision(texts in mixture(), cap in 2..100_usize) {
         let config = Config {
@@ -291,7 +292,7 @@ proptest! {
     }
 }
 
-/// The most bytes that the work directory of a run holds, looked at all the time.
+/// The maximum size in bytes of the work directory of a run, observed continuously.
 fn peak_disk(bench: &Bench, config: &Config) -> u64 {
     let work = bench.path("out/.arose");
     let is_done = AtomicBool::new(false);
@@ -309,7 +310,7 @@ fn peak_disk(bench: &Bench, config: &Config) -> u64 {
     })
 }
 
-/// Bytes in a directory; files may vanish meanwhile.
+/// Returns the bytes in a directory, whose files may vanish meanwhile.
 fn used(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.metadata() {
@@ -320,8 +321,8 @@ fn used(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// Documents of 60 words take at most 450 bytes each, besides one dictionary, also where nothing
-/// fits memory.
+/// Documents of 60 words take at most 450 bytes each, in addition to one dictionary, even if
+/// nothing fits into memory.
 #[test]
 fn issue_20_temporary_disk_is_bounded() {
     const DICTIONARY: u64 = 512 << 10;

@@ -1,4 +1,4 @@
-//! What a run reads of a directory, keeps without a text, and says it could not read.
+//! Tests of the files that a run reads, of records without text, and of reported losses.
 
 use std::fs;
 use std::io::Write;
@@ -63,7 +63,7 @@ fn issue_19_the_output_in_the_input_is_not_read() {
     let first = run(arose_dedup::Start::Resume);
     assert_eq!(first["counts"]["read"], 1);
     assert_eq!(first["unknown_files"], json!({ ".py": 1 }));
-    // With its own results lying there it still reads one document.
+    // Even with its own results in the directory, it still reads one document.
     assert_eq!(run(arose_dedup::Start::Anew)["counts"]["read"], 1);
     let report = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(report.contains("Files of unknown formats were not read: .py 1."));
@@ -111,7 +111,7 @@ fn issue_19_null_texts_stay_in_the_kept_lines() {
     assert_eq!(bench.docs().len(), 2);
     let report = fs::read_to_string(bench.path("out/report.html")).unwrap();
     assert!(report.contains("3 records have null text."));
-    // Neither is that a loss, nor is a null in a compressed file.
+    // This is not a loss, and neither is a null in a compressed file.
     fs::write(
         bench.path("input.jsonl.gz"),
         gzip(lines.concat().as_bytes()),
@@ -165,7 +165,7 @@ fn issue_19_incomplete_files_are_named_and_the_rest_is_done() {
     let report = fs::read_to_string(bench.path("out/report.html")).unwrap();
     assert!(report.contains("2 files could not be read completely."));
     assert!(report.contains("cut.jsonl.gz:0: truncated"));
-    // A repaired file is noticed.
+    // A repaired file is detected.
     bench.write("columns.csv", "id,text\n1,rose\n");
     let again = bench.run_on(&inputs, &Config::default());
     assert!(
@@ -174,7 +174,7 @@ fn issue_19_incomplete_files_are_named_and_the_rest_is_done() {
     );
 }
 
-/// A file that opens and fails when it is read, for any user.
+/// A file that can be opened but not read, for any user.
 #[cfg(target_os = "linux")]
 #[test]
 fn issue_19_files_that_fail_when_read_are_named() {
@@ -211,7 +211,7 @@ fn issue_19_a_damaged_record_is_counted() {
     let summary = bench.run(&Config::default());
     assert_eq!(summary["counts"]["damaged_records"], 1);
     assert_eq!(files(&summary).len(), 0);
-    // A finished run is refused as a new one is.
+    // A finished run fails like a new one.
     let again = bench.run_on(&["input.jsonl"], &strict());
     assert!(
         matches!(
@@ -243,7 +243,7 @@ fn issue_19_strict_keeps_nothing_and_reads_again() {
     );
     let left: Vec<_> = fs::read_dir(bench.path("out")).unwrap().collect();
     assert_eq!(left.len(), 1, "only the work directory: {left:?}");
-    // Repaired, it is read anew.
+    // After the repair, it is read again.
     fs::write(bench.path("cut.jsonl.gz"), gzip(b"{\"text\":\"whole\"}\n")).unwrap();
     let summary = bench.run_on(&inputs, &strict()).unwrap();
     assert_eq!(summary["counts"]["read"], 2);
@@ -280,13 +280,13 @@ fn issue_19_a_damaged_row_group_does_not_stop_the_run() {
     );
 }
 
-/// A table of three row groups of ten rows, of which the second is damaged in one column. The bytes
-/// before the damage come, too.
+/// A table of three row groups of ten rows. The second is damaged in one column. The bytes before
+/// the damage can be read.
 fn damaged_table(column: usize) -> [Vec<u8>; 2] {
     let properties = parquet::file::properties::WriterProperties::builder()
         .set_max_row_group_row_count(Some(10))
         .build();
-    // No two of them are alike.
+    // No two of them are similar.
     let text = |n: usize| (0..20).map(move |i| format!("word{} ", 100 * n + i));
     let texts = StringArray::from_iter_values((0..30).map(|n| text(n).collect::<String>()));
     let notes = StringArray::from_iter_values((0..30).map(|n| format!("note {n}")));
@@ -332,7 +332,7 @@ fn issue_19_rows_that_cannot_be_copied_are_named() {
     assert!(bench.path("out/kept.files/input.jsonl").exists());
     let report = fs::read_to_string(bench.path("out/report.html")).unwrap();
     assert!(report.contains("1 file could not be read completely."));
-    // A strict run has no kept output, and starts over when the file is repaired.
+    // A strict run has no kept output, and starts over after the file is repaired.
     fs::remove_dir_all(bench.path("out")).unwrap();
     let refused = bench.run_on(&inputs, &strict());
     assert!(

@@ -5,6 +5,7 @@
 
 mod against;
 mod archives;
+mod captures;
 mod contained;
 mod content;
 mod content_bounds;

@@ -1,4 +1,4 @@
-//! `passages` as its users see it: counts on published data, and the same bytes in any way.
+//! Tests of `passages`: counts on published data, and the same bytes under all conditions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ fn revisions_of_documents() {
     check(name, n_tokens, 100, at_100);
 }
 
-/// The passage with most places, and the longest one.
+/// The passage with the most places, and the longest one.
 #[test]
 fn issue_29_the_most_repeated_passage_of_revisions() {
     let Some(input) = shared("neardup-pep-revisions/revisions.jsonl.zst") else {
@@ -166,7 +166,7 @@ fn jsonl(path: &Path, texts: &[String]) {
     fs::write(path, lines.collect::<String>()).unwrap();
 }
 
-/// Threads and memory change nothing, nor does a stop in the middle.
+/// Results do not depend on threads and memory, nor on an interruption.
 #[test]
 fn issue_29_the_same_bytes_at_any_thread_count_and_memory() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn issue_29_the_same_bytes_at_any_thread_count_and_memory() {
         let (mut progress, mut matched) = (Progress::of_passages(), Progress::of_reference());
         let inputs = [input.clone()];
         if memory == 1 << 16 {
-            // Stopped at once, and started again.
+            // Stopped immediately, and started again.
             progress.stop();
             matched.stop();
             let stopped = run(&inputs, &config, &outs[0], Start::Resume, &progress);
@@ -241,7 +241,7 @@ fn issue_29_the_same_bytes_at_any_thread_count_and_memory() {
     }
 }
 
-/// Writes texts in some format, under a name that tells it.
+/// Writes texts in a format, under a name with its extension.
 fn write_as(folder: &Path, format: &str, texts: &[&str]) -> PathBuf {
     let path = folder.join(format!("in.{format}"));
     match format {
@@ -300,7 +300,7 @@ fn write_as(folder: &Path, format: &str, texts: &[&str]) -> PathBuf {
     path
 }
 
-/// Texts can be cut in every format, and are read again as they should be.
+/// Texts can be cut in every format, and are read back as expected.
 #[test]
 fn issue_29_every_format_can_be_cut() {
     let texts = [
@@ -381,7 +381,7 @@ fn issue_29_cuts_leave_valid_text_in_any_script() {
                 .collect();
             assert_eq!(left.len(), texts.len());
             for (left, text) in left.iter().zip(&texts) {
-                // What is left is made of whole clusters of the text, in their order.
+                // The remaining text consists of complete clusters of the text, in their order.
                 let mut clusters = text.graphemes(true);
                 let left = left["text"].as_str().unwrap();
                 for cluster in left.graphemes(true) {
@@ -395,7 +395,7 @@ fn issue_29_cuts_leave_valid_text_in_any_script() {
     }
 }
 
-/// Removed spans may overlap: every token goes once.
+/// Removed spans may overlap: every token is removed once.
 #[test]
 fn issue_29_overlapping_removals_take_each_token_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -422,7 +422,7 @@ fn issue_29_overlapping_removals_take_each_token_once() {
     );
 }
 
-/// Later copies at equal distances share a row of `removed.parquet`, and every one is there.
+/// Later occurrences at equal distances share a row of `removed.parquet`, and none is missing.
 #[test]
 fn issue_29_periodic_text_needs_few_rows() {
     const MIN: u64 = 8;

@@ -1,4 +1,4 @@
-//! Quality as columns and filters of a run.
+//! Tests of quality as columns and filters of a run.
 
 use std::fs;
 
@@ -108,7 +108,7 @@ fn columns_are_there_and_nothing_is_dropped_without_a_filter() {
     assert_eq!(summary["quality"]["fails_by_family"]["fineweb"], 2);
 }
 
-/// Without the option, results are those of a program that knows nothing of quality.
+/// Without the option, the results do not change.
 #[test]
 fn nothing_changes_unless_asked_for() {
     let bench = Bench::new();
@@ -122,8 +122,8 @@ fn nothing_changes_unless_asked_for() {
     assert!(!report.contains("quality-h"));
 }
 
-/// Nothing is dropped for a document that is dropped itself: the list comes first, has the words of
-/// the prose, and would be the one to keep.
+/// Nothing is dropped for a document that is itself dropped. The list comes first, has the words of
+/// the prose, and would be the document to keep.
 #[test]
 fn what_is_filtered_keeps_nobody_out() {
     let criteria = [
@@ -228,7 +228,7 @@ fn an_input_that_the_filter_rejects_whole_leaves_nothing() {
     assert_eq!(summary["counts"]["dropped_filtered"], 2);
 }
 
-/// One thread or four, at once or stopped after a checkpoint: the same bytes.
+/// One thread or four, in one go or resumed from a checkpoint: the same bytes.
 #[test]
 fn the_same_bytes_however_it_runs() {
     let texts: Vec<String> = (0..600)
@@ -270,7 +270,7 @@ fn the_same_bytes_however_it_runs() {
     assert_eq!(run(&config, Start::Resume), first);
 }
 
-/// Another filter is another run.
+/// A run with another filter is a different run.
 #[test]
 fn the_filter_is_part_of_the_run() {
     let bench = Bench::new();

@@ -21,7 +21,7 @@ pub(crate) fn counts_add_up(summary: &Value) {
     let count = |name: &str| summary["counts"][name].as_u64().unwrap();
     let copies = count("dropped_exact") + count("dropped_near");
     let dropped = copies + count("dropped_known") + count("dropped_empty");
-    let dropped = dropped + count("dropped_filtered");
+    let dropped = dropped + count("dropped_filtered") + count("dropped_superseded");
     assert_eq!(count("read"), count("kept") + dropped, "{summary}");
     let skipped = summary["counts"]["skipped"]["by_reason"]
         .as_object()

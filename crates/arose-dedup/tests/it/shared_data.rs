@@ -1,6 +1,6 @@
-//! Collections whose similarities are known, run through the whole job.
+//! Tests of the complete job on collections with known similarities.
 //!
-//! They lie beside the repository; where they do not, each test says that it is skipped.
+//! They are next to the repository. If they are missing, each test reports that it is skipped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,11 +24,12 @@ pub(crate) fn rows(bytes: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// Runs the job at each threshold and compares its pairs with the published list: values to every
-/// printed digit, nothing that is not listed, and no more missing than the settings promise.
+/// Runs the job at each threshold and compares its pairs with the published list. Values must agree
+/// to every printed digit, nothing else may be found, and no more may be missing than the expected
+/// recall allows.
 ///
-/// The list was made with slightly other tokens, so values may differ where those do: `max_odd`
-/// pairs may be off by more than rounding, or be on the other side of the threshold.
+/// The list was computed with slightly different tokens, so values may differ where those do.
+/// `max_odd` pairs may be off by more than rounding, or be on the other side of the threshold.
 fn check(set: &str, documents: &str, max_odd: usize) {
     let folder = Path::new(DATA).join(set);
     if !folder.exists() {
@@ -72,7 +73,7 @@ fn check(set: &str, documents: &str, max_odd: usize) {
         );
         let expected = listed.values().filter(|value| **value >= threshold).count();
         let missing = expected.saturating_sub(found.len());
-        // The promise is for pairs at the threshold; most are far above it.
+        // The expected recall is for pairs at the threshold; most are far above it.
         let allowed = (0.005 * expected as f64).ceil() as usize + max_odd;
         assert!(
             missing <= allowed,

@@ -1,4 +1,4 @@
-//! Corpora, runs and their results.
+//! Test support: corpora, runs and their results.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) struct Pair {
     pub(crate) verified: String,
 }
 
-/// A folder with an input and an output.
+/// A directory with an input and an output.
 pub(crate) struct Bench {
     pub(crate) folder: TempDir,
 }
@@ -94,7 +94,7 @@ impl Bench {
     }
 }
 
-/// The bytes of the results that must not depend on how a run went.
+/// The bytes of the results that must not depend on the course of a run.
 pub(crate) fn results(out: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(out).unwrap() {
@@ -192,8 +192,8 @@ fn batches(path: &Path) -> Vec<RecordBatch> {
     reader.map(|batch| batch.unwrap()).collect()
 }
 
-/// Texts of which many are edited copies of others: families of a few, each member with some words
-/// of the first one replaced, and exact copies now and then.
+/// Texts of which many are edited copies of others: small families, each member with some words of
+/// the first one replaced, and occasional exact duplicates.
 pub(crate) fn family_texts(n: usize, seed: u64) -> Vec<String> {
     let mut random = SplitMix::new(seed);
     let mut texts: Vec<Vec<u64>> = Vec::new();
@@ -211,7 +211,7 @@ pub(crate) fn family_texts(n: usize, seed: u64) -> Vec<String> {
         }
     }
     texts.truncate(n);
-    // Families apart, so that neighbours in the input are strangers.
+    // Families are separated, so that neighbours in the input are unrelated.
     for i in (1..texts.len()).rev() {
         texts.swap(i, random.below(i as u64 + 1) as usize);
     }

@@ -1,9 +1,9 @@
-//! Equality of URLs: search engines spell the same page in different ways.
+//! Compares URLs: search engines spell the URL of the same page in different ways.
 
 use url::Url;
 
-/// A normalized URL: host in lower case, no default port, no fragment, no slash at the
-/// end, `https` as `http`. Other strings are unchanged.
+/// A normalized URL: host in lower case, no default port, no fragment, no trailing slash, `https`
+/// as `http`. Other strings are unchanged.
 ///
 /// Other equivalent URLs are found by near-duplicate matching.
 pub(super) fn normal(address: &str) -> String {

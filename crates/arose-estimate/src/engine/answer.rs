@@ -9,7 +9,7 @@ use super::select::{Path, Scraped, scrape};
 /// Paths of the results in a response.
 #[derive(Debug, Clone)]
 pub(super) enum Places {
-    /// In JSON, by pointers; several are tried one after the other.
+    /// In JSON, by pointers; several are tried in order.
     Json {
         results: Pointers,
         address: Pointers,
@@ -27,12 +27,12 @@ pub(super) enum Places {
     },
 }
 
-/// JSON pointers of which the first that leads somewhere counts.
+/// JSON pointers, of which the first that exists counts.
 #[derive(Debug, Clone)]
 pub(super) struct Pointers(Vec<String>);
 
 impl Pointers {
-    /// Reads `/a/b | /c`; an empty pointer is the value itself.
+    /// Parses `/a/b | /c`; an empty pointer is the value itself.
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let pointers: Vec<String> = text.split('|').map(|part| part.trim().to_owned()).collect();
         match pointers
@@ -49,7 +49,7 @@ impl Pointers {
         found.into_iter().find(|value| !value.is_null())
     }
 
-    /// What is there as text: lists joined, numbers written out.
+    /// The value as text: lists are joined, numbers written out.
     pub(super) fn text(&self, value: &Value) -> Option<String> {
         text_of(self.find(value)?)
     }
@@ -83,8 +83,8 @@ pub(super) struct Parsed {
 }
 
 impl Places {
-    /// Parses a response, or returns why it is not one. An error page served as a success has
-    /// neither results nor a count, which no response lacks.
+    /// Parses a response, or returns why it is invalid. A valid response has results or a count,
+    /// unlike an error page with a success status.
     pub(super) fn read(&self, body: &str) -> Result<Parsed, String> {
         match self {
             Self::Json {
@@ -145,7 +145,7 @@ impl Places {
     }
 }
 
-/// The first number in a text, with marks between its thousands: `about 9,870,000 results`.
+/// The first number in a text, with thousands separators: `about 9,870,000 results`.
 fn number_in(text: &str) -> Option<u64> {
     let start = text.find(|c: char| c.is_ascii_digit())?;
     let rest = &text[start..];
@@ -153,7 +153,7 @@ fn number_in(text: &str) -> Option<u64> {
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
     let (mut digits, mut rest) = (rest[..end].to_owned(), &rest[end..]);
-    // A mark counts only where three digits follow, and no fourth.
+    // A separator counts only before exactly three digits.
     while let Some(mark) = rest.chars().next()
         && matches!(mark, ',' | '.' | '\'' | '\u{a0}' | '\u{202f}' | ' ')
     {
@@ -168,7 +168,7 @@ fn number_in(text: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// The text of a page or document, whatever it is.
+/// The text of a page or document of any format.
 #[must_use]
 pub fn page_text(body: &[u8], content_type: Option<&str>) -> String {
     let charset = content_type.and_then(content_type_charset);

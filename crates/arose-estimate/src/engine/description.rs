@@ -22,52 +22,52 @@ use serde::Deserialize;
 
 use crate::Error;
 
-/// The kinds of engines that are known.
+/// The known kinds of search engines.
 pub const PRESETS: [&str; 4] = ["arose", "elasticsearch", "solr", "omega"];
 
 /// How to query a search engine and where to find results in its responses.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Description {
-    /// What it is called in results.
+    /// Its name in results.
     pub name: Option<String>,
     /// One of [`PRESETS`].
     pub preset: Option<String>,
     /// A directory instead of a server: the output of `arose dedup`, or a crawl.
     pub folder: Option<PathBuf>,
-    /// The URL to query, with `{query}`, `{limit}`, `{offset}`, `{page}`; for a preset, where the
-    /// server is.
+    /// The URL to query, with `{query}`, `{limit}`, `{offset}`, `{page}`; for a preset, the URL of
+    /// the server.
     pub url: Option<String>,
     /// Format of responses.
     pub format: Option<Format>,
-    /// Where the list of results is: a JSON pointer, or a path of elements.
+    /// Path of the list of results: a JSON pointer, or a path of elements.
     pub results: Option<String>,
     /// Path of the URL in a result.
     pub address: Option<String>,
-    /// Where the number of results is.
+    /// Path of the number of results.
     pub count: Option<String>,
     /// Path of the full text in a result.
     pub text: Option<String>,
-    /// Where in a result its id is.
+    /// Path of the ID in a result.
     pub id: Option<String>,
-    /// The URL of a page's text, with `{id}` and `{address}`; the result page if not given.
+    /// The URL of the text of a page, with `{id}` and `{address}`. Default: the result page.
     pub document: Option<String>,
-    /// The URL that looks a page up by its own URL, with `{address}`, or `{bare}` for the URL
-    /// without its scheme. The response has the form of a search.
+    /// The URL that looks up a page by its own URL, with `{address}`, or `{bare}` for the URL
+    /// without its scheme. The response has the form of a search response.
     pub lookup: Option<String>,
     /// Path of the text in that response, if it is JSON.
     pub document_text: Option<String>,
-    /// Words on a page without results.
+    /// Text on a page without results.
     pub none: Option<String>,
     /// Maximum number of results to request.
     pub limit: Option<usize>,
-    /// Results on one page, if more than one page must be requested.
+    /// Number of results per page, if more than one page must be requested.
     pub per_page: Option<usize>,
-    /// Seconds between two requests.
+    /// Seconds between requests.
     pub delay: Option<f64>,
-    /// Seconds to wait for a response.
+    /// Maximum seconds to wait for a response.
     pub timeout: Option<f64>,
-    /// Further tries after a failure that may pass.
+    /// Number of retries after a temporary failure.
     pub retries: Option<u32>,
     /// How a word is written, with `{word}`.
     pub word: Option<String>,
@@ -75,7 +75,7 @@ pub struct Description {
     pub phrase: Option<String>,
     /// Separator of words that must all match.
     pub and: Option<String>,
-    /// Separator of words of which any may match.
+    /// Separator of words of which at least one must match.
     pub or: Option<String>,
     /// Header fields sent with every request to the origin of `url`.
     pub headers: BTreeMap<String, String>,
@@ -96,7 +96,7 @@ impl Description {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or is not a description.
+    /// If the file cannot be read or is not a description.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
         let mut description: Self = toml::from_str(&text).map_err(|error| Error::Settings {
@@ -110,7 +110,7 @@ impl Description {
         Ok(description)
     }
 
-    /// The server of a known kind at a URL.
+    /// A server of a known kind at a URL.
     #[must_use]
     pub fn preset(preset: &str, url: &str) -> Self {
         Self {
@@ -120,11 +120,11 @@ impl Description {
         }
     }
 
-    /// The description with what its preset says, where it says nothing itself.
+    /// The description, with missing settings filled in from its preset.
     ///
     /// # Errors
     ///
-    /// When there is no such preset, or no URL.
+    /// If there is no such preset, or no URL.
     pub(super) fn filled(&self) -> Result<Self, Error> {
         let Some(preset) = &self.preset else {
             return Ok(self.clone());
@@ -157,7 +157,7 @@ impl Description {
         })
     }
 
-    /// Whether texts can only be had by fetching the result pages.
+    /// Whether texts are available only from the result pages.
     pub(super) fn leaves_texts_to_pages(&self) -> bool {
         self.text.is_none() && self.document.is_none()
     }
@@ -172,7 +172,7 @@ impl Description {
     }
 }
 
-/// What servers of one kind share.
+/// The settings that all servers of one kind share.
 fn known(preset: &str, base: &str) -> Option<Description> {
     let text = |text: &str| Some(text.to_owned());
     let lucene = Description {
@@ -206,7 +206,7 @@ fn known(preset: &str, base: &str) -> Option<Description> {
             )),
             results: text("/hits/hits"),
             address: text("/_source/url | /_id"),
-            // A number until version 6, an object since.
+            // A number up to version 6, an object since then.
             count: text("/hits/total/value | /hits/total"),
             text: text("/_source/text"),
             id: text("/_id"),
@@ -232,7 +232,7 @@ fn known(preset: &str, base: &str) -> Option<Description> {
         "omega" => {
             let mark = if base.contains('?') { '&' } else { '?' };
             Description {
-                // Enough hits looked for makes the count exact; quotation marks turn stemming off.
+                // A large MINHITS makes the count exact; quotation marks turn stemming off.
                 url: Some(format!(
                     "{base}{mark}P={{query}}&FMT=xml&HITSPERPAGE={{limit}}&MINHITS=1000000"
                 )),

@@ -13,27 +13,28 @@ const MAX_REASONS: usize = 20;
 /// Counts of the requests to one search engine and their outcomes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Health {
-    /// Searches.
+    /// Number of searches.
     pub n_searches: u64,
-    /// Those without a response.
+    /// Number of searches without a response.
     pub n_missing: u64,
-    /// Those without a result.
+    /// Number of searches without a result.
     pub n_empty: u64,
-    /// Those that showed fewer results than match, by the engine's own count or its limit.
+    /// Number of searches that showed fewer results than match, by the count or limit of the search
+    /// engine.
     pub n_cut: u64,
-    /// Those that returned a page more than once.
+    /// Number of searches that returned a page more than once.
     pub n_repeating: u64,
-    /// Those that claim fewer results than they show.
+    /// Number of searches that claim fewer results than they show.
     pub n_contradicting: u64,
-    /// The most results seen at once.
+    /// Maximum number of results seen in one response.
     pub most_shown: usize,
-    /// Pages requested.
+    /// Number of pages requested.
     pub n_fetches: u64,
-    /// Those without a response.
+    /// Number of these without a response.
     pub n_fetches_missing: u64,
-    /// Lookups of URLs.
+    /// Number of lookups of URLs.
     pub n_lookups: u64,
-    /// Those without a response.
+    /// Number of these without a response.
     pub n_lookups_missing: u64,
     /// Reasons for missing responses, with their counts.
     pub reasons: BTreeMap<String, u64>,
@@ -44,13 +45,13 @@ pub struct Health {
 /// Queries sent to check the search engine rather than its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Controls {
-    /// Queries repeated at the end.
+    /// Number of queries repeated at the end.
     pub n_repeated: u64,
-    /// Those with different results.
+    /// Number of these with different results.
     pub n_changed: u64,
-    /// Pairs of queries of which one must find more.
+    /// Number of pairs of queries of which one must match at least as many pages as the other.
     pub n_comparable: u64,
-    /// Those where it claims less.
+    /// Number of these for which it claims fewer.
     pub n_violations: u64,
 }
 

@@ -1,4 +1,4 @@
-//! An HTTP search engine, as described by a [`Description`].
+//! An HTTP search engine, as specified by a [`Description`].
 //!
 //! Requests are polite: one at a time, with a pause in between, and a user agent in every request.
 //! Temporary failures (a timeout, a status of 429 or 5xx) are retried after a longer pause, and
@@ -6,8 +6,8 @@
 //! whatever its status.
 //!
 //! The header fields of a description often contain credentials. They are sent with searches,
-//! lookups and documents only to the origin of the engine's own URL: not to redirect targets, and
-//! not to result pages, which are fetched as by the crawler ([`Pages`]).
+//! lookups and documents only to the origin of the search engine's own URL. They are not sent to
+//! redirect targets, nor to result pages, which are fetched as by the crawler ([`Pages`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -27,16 +27,16 @@ use crate::Error;
 /// Maximum number of bytes read of one response.
 const MAX_BODY: u64 = 16 << 20;
 
-/// Texts of results that are remembered.
+/// Maximum number of result texts that are kept.
 const MAX_TEXTS: usize = 2000;
 
-/// The longest pause and the longest wait for a response.
+/// Maximum pause, and maximum time to wait for a response.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
-/// Redirects that are followed.
+/// Maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
-/// Ids of results that are remembered.
+/// Maximum number of result IDs that are kept.
 const MAX_IDS: usize = 500_000;
 
 /// The user agent.
@@ -46,7 +46,7 @@ const USER_AGENT: &str = concat!(
     " (size estimation; one request at a time)"
 );
 
-/// An engine behind HTTP.
+/// An HTTP search engine.
 pub struct Http {
     settings: Settings,
     places: Places,
@@ -59,7 +59,7 @@ pub struct Http {
 
 struct Settings {
     url: String,
-    /// Where `headers` may go.
+    /// The only origin that `headers` are sent to.
     origin: url::Origin,
     document: Option<String>,
     lookup: Option<String>,
@@ -74,12 +74,12 @@ struct Settings {
     or: String,
 }
 
-/// Properties of results besides their URL: all IDs, the last texts.
+/// Properties of results besides their URL: all IDs, and the most recent texts.
 #[derive(Default)]
 struct Remembered {
     ids: HashMap<String, String>,
     texts: HashMap<String, String>,
-    /// The URLs of the texts, the oldest first.
+    /// The URLs of the texts, oldest first.
     order: VecDeque<String>,
 }
 
@@ -121,7 +121,7 @@ impl Failure {
 
 /// The reason why there is no response.
 enum Trouble {
-    /// It is missing, for this reason.
+    /// The response is missing, for this reason.
     Missing(String),
     /// The study ends here.
     Ended(Error),
@@ -133,7 +133,7 @@ impl From<String> for Trouble {
     }
 }
 
-/// Missing responses as replies, the rest as errors.
+/// Converts missing responses to replies, and the rest to errors.
 fn reply<T>(outcome: Result<T, Trouble>) -> Result<Reply<T>, Error> {
     match outcome {
         Ok(answer) => Ok(Reply::Answer(answer)),
@@ -142,13 +142,13 @@ fn reply<T>(outcome: Result<T, Trouble>) -> Result<Reply<T>, Error> {
     }
 }
 
-/// What a request led to.
+/// The result of one request.
 enum Step {
     Done(Response),
     Redirect(String),
 }
 
-/// What came back.
+/// A received response.
 struct Response {
     address: String,
     content_type: Option<String>,
@@ -156,12 +156,13 @@ struct Response {
 }
 
 impl Http {
-    /// The engine of a description. Texts that it does not give itself come from the result pages.
+    /// The search engine of a description. Texts that it does not return itself come from the
+    /// result pages.
     ///
     /// # Errors
     ///
-    /// When the description lacks something or says what cannot be, or when it leaves the texts to
-    /// the result pages and the settings of these cannot be used.
+    /// If the description is incomplete or contradictory, or if texts come from result pages and
+    /// their settings cannot be used.
     pub fn new(description: &Description, pages: &Rc<Pages>) -> Result<Self, Error> {
         let filled = description.filled()?;
         let places = places(&filled)?;
@@ -176,7 +177,7 @@ impl Http {
             .timeout_global(Some(timeout))
             .http_status_as_error(false)
             .user_agent(USER_AGENT)
-            // Followed here, since header fields must not follow.
+            // Redirects are followed in this module, since header fields must not be sent along.
             .max_redirects(0)
             .build()
             .new_agent();
@@ -191,7 +192,7 @@ impl Http {
         })
     }
 
-    /// A query in the syntax of this engine.
+    /// A query in the syntax of this search engine.
     fn written(&self, question: &Question) -> String {
         let settings = &self.settings;
         let parts = question.parts.iter().map(|part| match part.contains(' ') {
@@ -299,8 +300,7 @@ impl Http {
         })
     }
 
-    /// The page that a result leads to. On the engine's own host it is also subject to the pause of
-    /// the engine.
+    /// The page that a result leads to. On the search engine's own host, its pause applies as well.
     fn result_page(&mut self, address: &str, requests: &Requests) -> Result<Page, Trouble> {
         let is_own = Url::parse(address).is_ok_and(|url| url.origin() == self.settings.origin);
         if is_own {
@@ -331,7 +331,7 @@ impl Http {
         Ok(items.any(|item| address::normal(&item.address) == wanted))
     }
 
-    /// Waits until so much time has passed since the last request.
+    /// Waits until this much time has passed since the last request.
     fn pause(&self, pause: Duration) {
         if let Some(last) = self.last_request {
             thread::sleep(pause.saturating_sub(last.elapsed()));
@@ -355,7 +355,7 @@ impl Http {
         unreachable!("the loop ends by an answer or with the last attempt")
     }
 
-    /// One try, and where its redirects lead; an error when the budget is spent.
+    /// One try, including its redirects; an error if the budget is spent.
     fn follow(
         &mut self,
         url: &str,
@@ -496,7 +496,7 @@ fn settings(filled: &Description) -> Result<Settings, Error> {
     Ok(settings)
 }
 
-/// A number of seconds that a description sets, or its default.
+/// A number of seconds from a description, or its default.
 fn seconds(
     filled: &Description,
     name: &str,
@@ -556,7 +556,7 @@ fn places(filled: &Description) -> Result<Places, Error> {
     }
 }
 
-/// Text in a query string.
+/// Encodes text for a query string.
 fn encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

@@ -7,8 +7,8 @@ use arose_search::{Collapse, Index, Part, Query, words};
 
 use crate::Error;
 
-/// Results of a lookup that are compared. The URL itself holds no words beside those looked for, so
-/// it ranks first.
+/// Number of lookup results that are compared. The URL itself contains no words other than those
+/// searched for, so it ranks first.
 const N_LOOKED_UP: usize = 100;
 
 /// An index queried like any search engine.
@@ -21,7 +21,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// An engine that shows at most `limit` results, near duplicates collapsed or not.
+    /// A search engine that shows at most `limit` results, with near duplicates collapsed or not.
     #[must_use]
     pub fn new(index: Index, collapse: Collapse, limit: usize) -> Self {
         Self {

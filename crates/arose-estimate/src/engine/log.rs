@@ -2,8 +2,8 @@
 //!
 //! The log has one JSON object per line: first the search engines, then the vocabulary, then all
 //! requests in order. A line truncated by a crash is dropped, and a run with the same log resumes
-//! where the last one stopped. Requests without a response are then sent again, but not when the
-//! log is replayed.
+//! where the last one stopped. A resumed run sends requests without a response again; a replay does
+//! not.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -16,44 +16,45 @@ use super::{Page, Question, Reply, ResultList};
 use crate::Error;
 use crate::walk::live::Place;
 
-/// The version of the file's form.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// An engine as the log knows it.
+/// A search engine in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
     /// Its name.
     pub name: String,
-    /// Results that it shows at most.
+    /// Maximum number of results that it shows.
     pub limit: usize,
     /// Whether it supports lookup by URL.
     #[serde(default)]
     pub has_lookup: bool,
 }
 
-/// What a log begins with.
+/// The header of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Header {
-    /// The engines in their order.
+    /// The search engines, in order.
     pub seats: Vec<Seat>,
-    /// The words that queries are made of, with the pages that contain each; may be empty.
+    /// The words that queries are made of, with the number of pages that contain each; may be
+    /// empty.
     pub words: Vec<(String, u64)>,
 }
 
 /// A request to a search engine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Asked {
-    /// A search, the first time or again.
+    /// A search: the query, and the number of earlier repetitions.
     Search(Question, u32),
-    /// A page.
+    /// The text of a page.
     Fetch(String),
     /// Whether there is a page at a URL.
     Lookup(String),
-    /// What is at a URL, for a walk.
+    /// The content of a URL, for a walk.
     Visit(String),
 }
 
-/// A response to either.
+/// A response to any of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answered {
     Search(Reply<ResultList>),
@@ -128,7 +129,7 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// Queries and responses, stored or not.
+/// Queries and responses, stored in a file or not.
 #[derive(Debug, Default)]
 pub struct Log {
     path: PathBuf,
@@ -139,27 +140,27 @@ pub struct Log {
 
 #[derive(Debug, Default)]
 enum Mode {
-    /// Nothing is kept.
+    /// Nothing is stored.
     #[default]
     Off,
-    /// New responses are added.
+    /// New responses are appended.
     Adding(BufWriter<File>),
     /// No requests are sent.
     Replaying,
 }
 
 impl Log {
-    /// Keeps nothing.
+    /// A log that stores nothing.
     #[must_use]
     pub fn off() -> Self {
         Self::default()
     }
 
-    /// Goes on with a log, or begins it.
+    /// Resumes a log, or creates it.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or written, or is not a log.
+    /// If the file cannot be read or written, or is not a log.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut log = Self {
             path: path.to_owned(),
@@ -183,7 +184,7 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is not a log.
+    /// If the file cannot be read, or is not a log.
     pub fn replay(path: &Path) -> Result<Self, Error> {
         let mut log = Self {
             path: path.to_owned(),
@@ -200,7 +201,7 @@ impl Log {
         }
     }
 
-    /// What the log began with, if it was there before.
+    /// The header of the log, if it existed before.
     #[must_use]
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()
@@ -212,7 +213,7 @@ impl Log {
         matches!(self.mode, Mode::Replaying)
     }
 
-    /// Writes the header of a new log; an existing one must have the same engines.
+    /// Writes the header of a new log; an existing log must have the same search engines.
     pub(crate) fn begin(&mut self, header: &Header) -> Result<(), Error> {
         if let Some(old) = &self.header {
             let names = |header: &Header| -> Vec<String> {
@@ -239,7 +240,7 @@ impl Log {
         Ok(())
     }
 
-    /// The earlier response of an engine, if it counts.
+    /// The earlier response of a search engine, if it is usable.
     pub(crate) fn known(&self, engine: &str, asked: &Asked) -> Option<&Answered> {
         let found = self.known.get(&(engine.to_owned(), asked.clone()))?;
         (self.is_replay() || !found.is_missing()).then_some(found)
@@ -262,7 +263,7 @@ impl Log {
         let Mode::Adding(file) = &mut self.mode else {
             return Ok(());
         };
-        // One line at a time: an interruption loses only the current query.
+        // One line at a time, so that an interruption loses only the current query.
         serde_json::to_writer(&mut *file, line)
             .map_err(std::io::Error::from)
             .and_then(|()| file.write_all(b"\n"))
@@ -270,7 +271,7 @@ impl Log {
             .map_err(Error::io("write the log", &self.path))
     }
 
-    /// Reads all complete lines; returns their length in bytes.
+    /// Reads all complete lines. Returns their length in bytes.
     fn read(&mut self) -> Result<u64, Error> {
         let path = self.path.clone();
         let file = File::open(&path).map_err(Error::io("open the log", &path))?;

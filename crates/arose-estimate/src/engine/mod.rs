@@ -5,14 +5,16 @@
 //! in how they fail. How can one method run on all of them?
 //!
 //! *Idea.* One small trait, [`Engine`]. A [`Question`] states which words must be on the page, all
-//! or any of them; each engine writes it in its own syntax. The response is a [`ResultList`], or
-//! the reason why there is none ([`Reply::Missing`]): a timeout is not "no results". There are
-//! three kinds: [`Local`] queries a local search index, [`Http`] any server described by a few
-//! lines of TOML ([`Description`]), [`Simulated`] a synthetic engine whose content is known.
+//! or any of them. Each search engine writes it in its own syntax. The response is a
+//! [`ResultList`], or the reason why there is none ([`Reply::Missing`]): a timeout is not "no
+//! results". There are three kinds: [`Local`] queries a local search index, [`Http`] any server
+//! described by a few lines of TOML ([`Description`]), [`Simulated`] a synthetic search engine
+//! whose content is known.
 //!
-//! Methods do not query engines directly, but through a [`Panel`]. It sends no query twice, keeps
-//! within a budget, writes every query and response to a [`Log`], reads them from the log when a
-//! study is repeated or replayed, and records the behaviour of each engine ([`Health`]).
+//! Methods do not query search engines directly, but through a [`Panel`]. It sends no query twice
+//! and keeps within a budget. It writes every query and response to a [`Log`], and reads them from
+//! the log when a study is repeated or replayed. It also records the behaviour of each search
+//! engine ([`Health`]).
 
 mod address;
 mod answer;
@@ -47,14 +49,14 @@ use arose_search::{Collapse, Config, Folder, Index, Progress as Indexing, update
 
 use crate::Error;
 
-/// Opens the engine of a description, and its words where they can be had.
+/// Opens the search engine of a description, and its words if they are available.
 ///
 /// A directory is indexed first, if it is new or has changed. Result pages are fetched through
 /// `pages`.
 ///
 /// # Errors
 ///
-/// When the description lacks something, or the directory cannot be searched.
+/// If the description is incomplete, or the directory cannot be searched.
 pub fn open(
     description: &Description,
     pages: &Rc<Pages>,
@@ -72,15 +74,15 @@ pub fn open(
 
 /// A system that returns URLs for queries.
 pub trait Engine {
-    /// Results that it shows at most.
+    /// Maximum number of results that it shows.
     fn limit(&self) -> usize;
 
     /// The first results of a query, at most `limit`. Each request is taken from `requests`.
     ///
     /// # Errors
     ///
-    /// When no request is left, or it can never respond again, e.g. because its files are damaged.
-    /// What may pass, such as a time-out, is [`Reply::Missing`].
+    /// If no request is left, or the search engine can no longer respond, e.g. because its files
+    /// are damaged. A temporary failure, such as a timeout, is [`Reply::Missing`].
     fn search(
         &mut self,
         question: &Question,
@@ -92,7 +94,7 @@ pub trait Engine {
     ///
     /// # Errors
     ///
-    /// As [`Self::search`].
+    /// Like [`Self::search`].
     fn fetch(&mut self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error>;
 
     /// Whether it supports lookup by URL.
@@ -102,14 +104,14 @@ pub trait Engine {
     ///
     /// # Errors
     ///
-    /// As [`Self::search`].
+    /// Like [`Self::search`].
     fn contains(&mut self, address: &str, requests: &Requests) -> Result<Reply<bool>, Error>;
 }
 
 /// The words that a page must contain. A part of several words is a phrase.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Question {
-    /// Whether all parts are wanted, or any.
+    /// Whether all parts must match, or any.
     pub joining: Joining,
     /// Words and phrases.
     pub parts: Vec<String>,
@@ -121,7 +123,7 @@ pub struct Question {
 pub enum Joining {
     /// Pages with every part.
     All,
-    /// Pages with some part.
+    /// Pages with at least one part.
     Any,
 }
 
@@ -175,25 +177,26 @@ impl Question {
 /// A response, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply<T> {
-    /// It came.
+    /// The response.
     Answer(T),
-    /// It did not, for this reason; that says nothing of what the engine has.
+    /// There is no response, for this reason; this says nothing about the pages of the search
+    /// engine.
     Missing(String),
 }
 
 /// The results of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResultList {
-    /// How many pages match, as the engine claims; none if it does not say.
+    /// The number of matching pages, as claimed by the search engine; none if it claims no number.
     pub claimed: Option<u64>,
-    /// The URLs shown, best first, as returned by the engine.
+    /// The URLs shown, best first, as returned by the search engine.
     pub addresses: Vec<String>,
 }
 
 /// The text of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Where it was found in the end, after redirects.
+    /// Its final URL, after redirects.
     pub address: String,
     /// Its text.
     pub text: String,

@@ -1,5 +1,5 @@
 //! Fetches result pages like the crawler: obeys robots.txt, sends one request at a time to each
-//! host with a pause, and refuses private IP addresses unless they are allowed.
+//! host with a pause, and rejects private IP addresses unless they are allowed.
 
 use std::cell::OnceCell;
 
@@ -10,15 +10,15 @@ use super::answer::page_text;
 use super::{Page, Reply, Requests};
 use crate::Error;
 
-/// Fetches the pages that search engines return. The engines of one study share it, so that a host
-/// has its pauses whichever engine returned its pages.
+/// Fetches the pages that search engines return. The search engines of a study share it, so that
+/// the pauses of a host apply whichever search engine returned its pages.
 pub struct Pages {
     settings: Settings,
     visits: OnceCell<Visits>,
 }
 
 impl Pages {
-    /// Nothing is opened before a page is needed.
+    /// Opens nothing before a page is needed.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
@@ -27,11 +27,11 @@ impl Pages {
         }
     }
 
-    /// Whatever fetching needs.
+    /// The fetcher of the crawler, opened when needed.
     ///
     /// # Errors
     ///
-    /// When the settings cannot be used, as when they name no contact for site owners.
+    /// If the settings cannot be used, e.g. because they have no contact for site owners.
     pub(super) fn visits(&self) -> Result<&Visits, Error> {
         if let Some(visits) = self.visits.get() {
             return Ok(visits);
@@ -40,11 +40,11 @@ impl Pages {
         Ok(self.visits.get_or_init(|| opened))
     }
 
-    /// The text of a page; every request, robots.txt included, is taken from `requests`.
+    /// The text of a page. Every request, including robots.txt, is taken from `requests`.
     ///
     /// # Errors
     ///
-    /// When no request is left, or the settings cannot be used.
+    /// If no request is left, or the settings cannot be used.
     pub(super) fn fetch(&self, address: &str, requests: &Requests) -> Result<Reply<Page>, Error> {
         let visits = self.visits()?;
         let n_before = visits.n_requests();

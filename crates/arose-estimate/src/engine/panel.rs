@@ -1,9 +1,9 @@
 //! The search engines of a study, queried in the same way: no request is repeated, all are logged,
 //! and the number is limited.
 //!
-//! Pages are numbered over all search engines, so that a page has one number whichever engine
-//! returns it and however the engine spells its URL. An answered query is not sent again in the
-//! same run: the results are the same, and the load on search engines stays low.
+//! Pages are numbered over all search engines, so that a page has one number whichever search
+//! engine returns it and however it spells the URL. A query with a response is not sent again in
+//! the same run. The results would be the same, and the load on search engines stays low.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -19,32 +19,32 @@ use super::{
 };
 use crate::Error;
 
-/// An engine that responds to none of its first queries is given up.
+/// Number of initial queries without any response after which a search engine is given up.
 const MAX_SILENT: u64 = 5;
 
-/// How far a study is, for another thread to show.
+/// Progress of a study, to be shown by another thread.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Requests made.
+    /// Number of requests sent.
     pub n_requests: AtomicU64,
-    /// Units of work done: pages sampled, queries sent.
+    /// Number of completed units of work: pages sampled, queries sent.
     pub n_done: AtomicU64,
-    /// Units wanted.
+    /// Total number of units.
     pub n_wanted: AtomicU64,
 }
 
-/// What a search gave, pages by number, each once.
+/// The results of a search, as distinct page numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Hits {
     pub(crate) claimed: Option<u64>,
     pub(crate) pages: Vec<usize>,
-    /// Results as returned: one page may come under several URLs.
+    /// Number of results as returned: a page may be returned under several URLs.
     pub(crate) n_results: usize,
 }
 
 impl Hits {
-    /// Whether more match than were returned: by the engine's own count, else because as many
-    /// came as it shows at most. Both are about results as returned, not about pages.
+    /// Whether more results match than were returned: by the count of the search engine, or else
+    /// because it returned its maximum number. Both are about results as returned, not about pages.
     pub(crate) fn is_cut(&self, limit: usize) -> bool {
         match self.claimed {
             Some(claimed) => claimed > self.n_results as u64,
@@ -53,38 +53,38 @@ impl Hits {
     }
 }
 
-/// Engines that can be asked.
+/// The search engines of a study.
 pub struct Panel {
     members: Vec<Member>,
     log: Log,
     requests: Requests,
     n_answers: u64,
-    /// The number of each URL in its normal spelling.
+    /// The number of each normalized URL.
     numbers: HashMap<String, usize>,
     addresses: Vec<String>,
-    /// Pages that led to others.
+    /// Pages that redirect to others.
     aliases: HashMap<usize, usize>,
 }
 
 struct Member {
     seat: Seat,
-    /// None when responses come from a log.
+    /// None if responses come from a log.
     engine: Option<Box<dyn Engine>>,
     health: Health,
     answers: HashMap<Question, Rc<Reply<Hits>>>,
     pages: HashMap<usize, Rc<Reply<Page>>>,
-    /// Whether it has pages, as its lookup says.
+    /// Whether it has pages, according to its lookup.
     lookups: HashMap<usize, Reply<bool>>,
-    /// How this engine spells the URLs of pages.
+    /// The spelling of page URLs by this search engine.
     spellings: HashMap<usize, String>,
-    /// The queries in the order they were sent.
+    /// The queries in the order in which they were sent.
     asked: Vec<Question>,
-    /// How often queries were sent again.
+    /// How often each query was repeated.
     repeats: HashMap<Question, u32>,
 }
 
 impl Member {
-    /// The queries with results, in the order they were sent.
+    /// The queries with results, in the order in which they were sent.
     fn answered(&self) -> Vec<Question> {
         let has_results =
             |question: &&Question| match self.answers.get(*question).map(|reply| &**reply) {
@@ -110,11 +110,12 @@ impl Member {
 }
 
 impl Panel {
-    /// Engines by name, to be sent at most `budget` requests in all. `words` go into the log.
+    /// Search engines by name, with a budget of at most `budget` requests in total. `words` are
+    /// written to the log.
     ///
     /// # Errors
     ///
-    /// When two engines have one name, or the log is of others.
+    /// If two search engines have the same name, or the log has other search engines.
     pub fn new(
         engines: Vec<(String, Box<dyn Engine>)>,
         words: &[(String, u64)],
@@ -143,7 +144,7 @@ impl Panel {
         Ok(Self::with_members(members, log, budget))
     }
 
-    /// The engines of a log that is replayed.
+    /// The search engines of a replayed log.
     #[must_use]
     pub fn replay(log: Log) -> Self {
         let seats = log.header().map_or(&[][..], |header| &header.seats);
@@ -164,56 +165,56 @@ impl Panel {
         }
     }
 
-    /// What another thread may watch.
+    /// The progress, for another thread.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(self.requests.progress())
     }
 
-    /// How many engines there are.
+    /// Number of search engines.
     #[must_use]
     pub fn n_engines(&self) -> usize {
         self.members.len()
     }
 
-    /// The name of an engine.
+    /// The name of a search engine.
     #[must_use]
     pub fn name(&self, engine: usize) -> &str {
         &self.members[engine].seat.name
     }
 
-    /// Results that an engine shows at most.
+    /// Maximum number of results that a search engine shows.
     #[must_use]
     pub fn limit(&self, engine: usize) -> usize {
         self.members[engine].seat.limit
     }
 
-    /// How an engine has behaved so far.
+    /// The behaviour of a search engine so far.
     #[must_use]
     pub fn health(&self, engine: usize) -> &Health {
         &self.members[engine].health
     }
 
-    /// Responses used so far, missing ones as well, whether from the engines or from the log.
+    /// Number of responses used so far, including missing ones, from search engines or the log.
     #[must_use]
     pub fn n_answers(&self) -> u64 {
         self.n_answers
     }
 
-    /// Says how many units of work are wanted.
+    /// Sets the total number of units of work.
     pub(crate) fn expect(&self, n_wanted: u64) {
         let progress = self.requests.progress();
         progress.n_wanted.store(n_wanted, Ordering::Relaxed);
         progress.n_done.store(0, Ordering::Relaxed);
     }
 
-    /// Says that one is done.
+    /// Counts one completed unit.
     pub(crate) fn advance(&self) {
         let progress = self.requests.progress();
         progress.n_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Sends a query to an engine, unless it was sent before.
+    /// Sends a query to a search engine, unless it was sent before.
     pub(crate) fn search(
         &mut self,
         engine: usize,
@@ -243,7 +244,7 @@ impl Panel {
         Ok(hits)
     }
 
-    /// The text of a page, as an engine that returned it gives it.
+    /// The text of a page, from a search engine that returned it.
     pub(crate) fn fetch(&mut self, engine: usize, page: usize) -> Result<Rc<Reply<Page>>, Error> {
         if let Some(known) = self.members[engine].pages.get(&page) {
             return Ok(Rc::clone(known));
@@ -270,8 +271,8 @@ impl Panel {
         Ok(reply)
     }
 
-    /// Whether an engine has a page, as its lookup by URL says; none if it has no such lookup.
-    /// `address` is the URL as spelled by the engine that returned the page.
+    /// Whether a search engine has a page, according to its lookup by URL; none if it has no such
+    /// lookup. `address` is the URL as spelled by the search engine that returned the page.
     pub(crate) fn contains(
         &mut self,
         engine: usize,
@@ -298,12 +299,12 @@ impl Panel {
         Ok(Some(reply))
     }
 
-    /// Whether an engine supports lookup by URL.
+    /// Whether a search engine supports lookup by URL.
     pub(crate) fn has_lookup(&self, engine: usize) -> bool {
         self.members[engine].seat.has_lookup
     }
 
-    /// The number of the page at a URL, a new one if necessary.
+    /// The number of the page at a URL; a new number if necessary.
     pub(crate) fn page_at(&mut self, address: &str) -> usize {
         self.number_of(address)
     }
@@ -314,8 +315,8 @@ impl Panel {
         a == b || end(a) == end(b)
     }
 
-    /// Sends queries whose responses must agree with each other, to see whether counts can be
-    /// trusted: pages with two words are no more than pages with one of them. Once per engine.
+    /// Sends queries whose counts must be consistent, to test whether counts are reliable: there
+    /// cannot be more pages with two words than with one of them. Runs once per search engine.
     pub(crate) fn compare_counts(
         &mut self,
         engine: usize,
@@ -349,7 +350,7 @@ impl Panel {
         })
     }
 
-    /// Repeats some queries to an engine, to see whether it has changed.
+    /// Repeats some queries, to see whether the search engine has changed.
     pub(crate) fn ask_again(
         &mut self,
         engine: usize,
@@ -357,7 +358,7 @@ impl Panel {
         random: &mut SplitMix,
     ) -> Result<(), Error> {
         let mut answered = self.members[engine].answered();
-        // The earliest had the most time to change.
+        // For the earliest queries, the search engine had the most time to change.
         answered.truncate((answered.len() / 20).max(2 * n));
         random.shuffle(&mut answered);
         for question in answered.iter().take(n) {
@@ -395,7 +396,7 @@ impl Panel {
         }
     }
 
-    /// A response from the log, else from the engine, if the budget allows.
+    /// A response from the log, or else from the search engine, if the budget allows.
     fn ask(
         &mut self,
         engine: usize,
@@ -416,7 +417,7 @@ impl Panel {
         Ok(answered)
     }
 
-    /// Numbers the pages of a response, each once.
+    /// Numbers the distinct pages of a response.
     fn number(&mut self, engine: usize, reply: &Reply<ResultList>) -> Reply<Hits> {
         let found = match reply {
             Reply::Missing(reason) => return Reply::Missing(reason.clone()),
@@ -452,7 +453,7 @@ impl Panel {
     }
 }
 
-/// Whether a response has changed: other pages, where the order does not count.
+/// Whether a response has changed: it has other pages, regardless of their order.
 fn differ(then: &Hits, now: &Hits) -> bool {
     let sorted = |hits: &Hits| {
         let mut pages = hits.pages.clone();

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use super::Progress;
 use crate::Error;
 
-/// Requests sent so far, and how many are allowed.
+/// The number of requests sent so far, and the maximum.
 ///
-/// Every request is taken from here before it is sent, so a budget limits requests and not queries:
-/// one query may need several pages of results, and each of these several tries.
+/// Every request is taken from this budget before it is sent. The budget thus limits requests, not
+/// queries: one query may need several pages of results, and each of these several tries.
 #[derive(Debug)]
 pub struct Requests {
     budget: u64,
@@ -17,7 +17,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// At most `budget` requests.
+    /// A budget of at most `budget` requests.
     #[must_use]
     pub fn new(budget: u64) -> Self {
         Self {
@@ -30,9 +30,9 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// When the budget is spent.
+    /// If the budget is spent.
     pub fn take(&self) -> Result<(), Error> {
-        // One thread sends requests; others only look.
+        // Only one thread sends requests; others only read the count.
         if self.n_left() == 0 {
             return Err(self.spent());
         }
@@ -40,7 +40,7 @@ impl Requests {
         Ok(())
     }
 
-    /// How many more may be sent.
+    /// Number of requests left.
     pub(super) fn n_left(&self) -> u64 {
         let n_requests = self.progress.n_requests.load(Ordering::Relaxed);
         self.budget.saturating_sub(n_requests)
@@ -51,13 +51,13 @@ impl Requests {
         self.progress.n_requests.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The error of a budget that is spent.
+    /// The error for a spent budget.
     pub(super) fn spent(&self) -> Error {
         let budget = self.budget;
         Error::Budget { budget }
     }
 
-    /// What another thread may watch.
+    /// The progress, for another thread.
     pub(super) fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }

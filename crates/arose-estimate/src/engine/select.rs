@@ -1,8 +1,8 @@
 //! Selects values from HTML or XML by short paths.
 //!
-//! A [`Path`] is a few elements, each inside the last, and what to take of the innermost:
-//! `ol.results li`, `a.title@href`, `#count`. Elements are named by tag, `.class` and `#id`. That
-//! is what result pages need, in one pass over the page without a tree.
+//! A [`Path`] is a few nested elements, and the value to take from the innermost: `ol.results li`,
+//! `a.title@href`, `#count`. Elements are named by tag, `.class` and `#id`. This is enough for
+//! result pages, and takes one pass over the page without a tree.
 
 use std::str::FromStr;
 
@@ -11,15 +11,15 @@ use arose_corpus::html::token::{Name, Token, Tokenizer};
 /// Elements nested deeper than this are not distinguished.
 const MAX_DEPTH: usize = 512;
 
-/// Characters taken of an element's text.
+/// Maximum number of characters taken from the text of an element.
 const MAX_TEXT: usize = 4096;
 
-/// Which elements, and what of them.
+/// Elements, and the value to take from them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Path {
-    /// From the outside in; empty for the current element.
+    /// From outermost to innermost; empty for the current element.
     steps: Vec<Step>,
-    /// The attribute taken; the text if none.
+    /// The attribute to take; the text if none.
     attribute: Option<String>,
 }
 
@@ -30,7 +30,7 @@ struct Step {
     classes: Vec<String>,
 }
 
-/// An element that is open.
+/// An open element.
 #[derive(Debug)]
 struct Open {
     tag: String,
@@ -103,7 +103,7 @@ impl Step {
 }
 
 impl Path {
-    /// Whether the innermost open element is meant.
+    /// Whether the innermost open element matches.
     fn fits(&self, open: &[Open]) -> bool {
         let Some((last, outer)) = self.steps.split_last() else {
             return false;
@@ -124,12 +124,12 @@ impl Path {
     }
 }
 
-/// The content of a page of results.
+/// The content of a result page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Scraped {
-    /// The text at the place of the count.
+    /// The text of the count.
     pub(super) count: Option<String>,
-    /// One value for each result that has one.
+    /// One value for each result that has a value.
     pub(super) results: Vec<String>,
 }
 
@@ -169,9 +169,9 @@ struct Scraper<'a> {
     paths: Paths<'a>,
     open: Vec<Open>,
     found: Scraped,
-    /// The current result: how many elements are around it, and its value.
+    /// The current result: the number of elements around it, and its value.
     result: Option<(usize, Option<String>)>,
-    /// Texts being collected: how many elements are around each.
+    /// Texts being collected, with the number of elements around each.
     texts: Vec<(usize, Purpose, String)>,
 }
 
@@ -219,7 +219,8 @@ impl Scraper<'_> {
         }
     }
 
-    /// The item, row or cell that a new one of its kind ends, as authors leave out their end tags.
+    /// The open item, row or cell that a new one of its kind ends, since authors omit their end
+    /// tags.
     fn unclosed_sibling(&self, name: &str) -> Option<usize> {
         let name = name.to_ascii_lowercase();
         let (kin, list): (&[&str], &[&str]) = match &name[..] {
@@ -234,7 +235,7 @@ impl Scraper<'_> {
         kin.contains(&&self.open[place].tag[..]).then_some(place)
     }
 
-    /// Takes an attribute at once, or begins to collect text.
+    /// Takes an attribute immediately, or starts to collect text.
     fn take(&mut self, path: &Path, purpose: Purpose, depth: usize, tokenizer: &Tokenizer<'_>) {
         match &path.attribute {
             None => self.texts.push((depth, purpose, String::new())),
@@ -270,7 +271,7 @@ impl Scraper<'_> {
         }
     }
 
-    /// Closes all elements from a depth on.
+    /// Closes all elements at this depth and deeper.
     fn close(&mut self, depth: usize) {
         self.open.truncate(depth);
         while self

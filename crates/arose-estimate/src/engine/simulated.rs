@@ -1,7 +1,7 @@
 //! Synthetic search engines with known content, well-behaved or not.
 //!
-//! A [`World`] is a corpus with a share of it for each engine. Words are written `w0`, `w1` and so
-//! on, URLs `sim://page/0`. A [`Fault`] is a way in which real search engines misbehave.
+//! A [`World`] is a corpus, a share of which each search engine has. Words are written `w0`, `w1`
+//! and so on, URLs `sim://page/0`. A [`Fault`] is a way in which real search engines misbehave.
 
 use std::rc::Rc;
 
@@ -11,21 +11,21 @@ use arose::mix::mix;
 use super::{Engine, Joining, Page, Question, Reply, Requests, ResultList};
 use crate::Error;
 
-/// A corpus, and the part of it in each engine.
+/// A corpus, and the part of it in each search engine.
 #[derive(Debug, Clone)]
 pub struct World {
     /// The pages.
     pub corpus: Rc<Corpus>,
-    /// For each engine and page, whether the engine has the page.
+    /// For each search engine and page, whether the search engine has the page.
     pub holds: Vec<Vec<bool>>,
 }
 
 impl World {
-    /// Writes the pages and deals them out, to each engine its share.
+    /// Generates the pages and gives each search engine its share.
     ///
     /// # Errors
     ///
-    /// When a setting is none that a corpus can be made of.
+    /// If a setting is out of range.
     pub fn new(config: &CorpusConfig, shares: &[f64], dependence: f64) -> Result<Self, Error> {
         let corpus = Corpus::new(config)?;
         let holds = holdings(config.n_pages, shares, dependence, mix(config.seed ^ 1))?;
@@ -35,11 +35,11 @@ impl World {
         })
     }
 
-    /// One of the engines.
+    /// One of the search engines.
     ///
     /// # Errors
     ///
-    /// When there is none of this number, or a setting is out of range.
+    /// If there is no search engine with this number, or a setting is out of range.
     pub fn engine(
         &self,
         place: usize,
@@ -57,14 +57,14 @@ impl World {
         })
     }
 
-    /// How many pages an engine has: the truth.
+    /// Ground truth: the number of pages of a search engine.
     #[must_use]
     pub fn n_held(&self, place: usize) -> usize {
         let holds = self.holds.get(place).map_or(&[][..], Vec::as_slice);
         holds.iter().filter(|&&held| held).count()
     }
 
-    /// How many pages some engine has: the truth.
+    /// Ground truth: the number of pages in at least one search engine.
     #[must_use]
     pub fn n_union(&self) -> usize {
         let is_held = |&page: &usize| self.holds.iter().any(|holds| holds[page]);
@@ -85,7 +85,7 @@ impl World {
 /// A way to misbehave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fault {
-    /// None.
+    /// No fault.
     #[default]
     None,
     /// Claims three times its size for some queries, and a third for others.
@@ -94,13 +94,13 @@ pub enum Fault {
     TimesOut,
     /// Shows every other result twice.
     Repeats,
-    /// Responds to every third query, always the same ones, with a page that says nothing.
+    /// Responds to every third query, always the same ones, with a page without results or a count.
     Nonsense,
-    /// Forgets half of its pages after this many queries.
+    /// Loses half of its pages after this many queries.
     Changes(u64),
 }
 
-/// A synthetic engine.
+/// A synthetic search engine.
 #[derive(Debug, Clone)]
 pub struct Simulated {
     corpus: Rc<Corpus>,
@@ -111,7 +111,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// The pages that the words of a pool return where they are not too many: the truth.
+    /// Ground truth: the pages that pool words return, without words that have too many results.
     #[must_use]
     pub fn matched_by(&self, pool: &[String]) -> Vec<usize> {
         let each = pool.iter().filter_map(|word| term(word));
@@ -134,7 +134,7 @@ impl Simulated {
         }
     }
 
-    /// Whether a page has been forgotten.
+    /// Whether a page has been lost.
     fn has_lost(&self, page: usize) -> bool {
         match self.fault {
             Fault::Changes(after) => self.n_asked > after && mix(page as u64).is_multiple_of(2),
@@ -163,14 +163,14 @@ impl Simulated {
         pages
     }
 
-    /// A number that belongs to a query.
+    /// A pseudorandom number for a query.
     fn chance(&self, question: &Question) -> u64 {
         let terms = question.parts.iter().filter_map(|part| term(part));
         let fold = |hash: u64, term: u32| mix(hash ^ mix(u64::from(term) + 1));
         terms.fold(self.config.seed, fold)
     }
 
-    /// The count it claims for so many pages.
+    /// The count it claims if `n_pages` pages match.
     fn claim(&self, n_pages: usize, question: &Question) -> u64 {
         let chance = self.chance(question);
         let n = n_pages as f64;

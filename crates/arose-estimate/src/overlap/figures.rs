@@ -1,4 +1,4 @@
-//! Estimates, warnings and refusals from sampled pages that were looked up.
+//! Computes estimates, warnings and refusals from sampled pages that were looked up.
 
 use arose::estimate::bootstrap::Bootstrap;
 use arose::estimate::joint::{self, EngineSet, Joint, Sampled, Samples};
@@ -11,7 +11,7 @@ use crate::Error;
 use crate::engine::Panel;
 use crate::{Figure, Findings, MAX_DOUBTFUL, ends};
 
-/// With fewer pages left of an engine, there are no length-corrected estimates.
+/// Minimum number of remaining pages per search engine for length-corrected estimates.
 const MIN_LENGTH_CORRECTED: usize = 20;
 
 impl Sampling {
@@ -143,7 +143,7 @@ impl Sampling {
         Ok(figures)
     }
 
-    /// Sizes and shares again, from pages that come about equally often.
+    /// Sizes and shares again, from pages that are about equally likely.
     fn length_corrected_figures(
         &self,
         panel: &Panel,
@@ -175,8 +175,9 @@ impl Sampling {
         sizes_and_shares.map(rename).collect()
     }
 
-    /// The pages of each engine, long ones thinned so that all come about equally often: each stays
-    /// with the probability of its weight over one that a fifth of the pages exceed.
+    /// The pages of each search engine, with long ones thinned so that all are about equally
+    /// likely. Each page stays with a probability of its weight divided by a bound that a fifth of
+    /// the weights exceed.
     fn length_corrected(&self, pages: &[Vec<Sampled>]) -> Vec<Vec<Sampled>> {
         let mut random = SplitMix::new(mix(self.settings.seed ^ 0xE7E4));
         let mut thin = |(pages, weights): (&Vec<Sampled>, &Vec<f64>)| -> Vec<Sampled> {
@@ -246,8 +247,8 @@ impl Sampling {
         Ok(figures)
     }
 
-    /// What the missing and doubtful checks could have said: for each engine that it is as small
-    /// and as large as they allow.
+    /// The possible outcomes of the missing and doubtful lookups: for each search engine, those
+    /// that make it as small and as large as possible.
     fn variants(&self, panel: &Panel) -> Vec<Vec<Vec<Sampled>>> {
         let changed: Vec<f64> = (0..panel.n_engines())
             .map(|engine| panel.health(engine).changed_rate())
@@ -295,7 +296,8 @@ impl Sampling {
     }
 }
 
-/// The page, with the share of its lookups counted as missing that the engines changed.
+/// The page, with lookups counted as missing in proportion to the share that each search engine
+/// changed.
 fn with_doubts(mut page: Sampled, own: usize, place: usize, changed: &[f64]) -> Sampled {
     for (engine, &share) in changed.iter().enumerate() {
         let chance = mix(mix(place as u64) ^ mix((own * 64 + engine) as u64 + 1)) >> 11;
@@ -314,7 +316,7 @@ fn widened(figures: Vec<Figure>, others: &[Figure]) -> Vec<Figure> {
         .collect()
 }
 
-/// Errors of the formulas number the engines.
+/// Replaces the numbers of search engines in errors of the formulas by names.
 fn unrelated(panel: &Panel, error: arose::Error) -> Error {
     let names: Vec<String> = (0..panel.n_engines())
         .map(|engine| format!("{engine} is {}", panel.name(engine)))

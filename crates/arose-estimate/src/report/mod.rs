@@ -1,4 +1,4 @@
-//! The report of a study: one HTML file that loads nothing.
+//! The report of a study: one HTML file that loads nothing else.
 
 mod plot;
 

@@ -11,7 +11,7 @@ const WIDTH: f64 = 480.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 468.0;
 
-/// How much of the union each engine has, and how much of it several hold.
+/// The share of the union in each search engine, and in several.
 pub(super) fn coverage(engines: &[(&str, &Figure)], exactly: &[f64]) -> String {
     let row = 26.0;
     let height = row * (engines.len() as f64 + 1.0) + 30.0;
@@ -79,7 +79,7 @@ fn clipped(name: &str) -> String {
     }
 }
 
-/// An estimate as the sample grew, with the interval it ended in.
+/// An estimate as the sample grew, with its final interval.
 pub(super) fn course(series: &Series, interval: Option<[f64; 2]>) -> String {
     let (top, bottom, height) = (14.0, 180.0, 220.0);
     let values = series.points.iter().map(|point| point.1);
@@ -138,7 +138,7 @@ pub(super) fn course(series: &Series, interval: Option<[f64; 2]>) -> String {
     svg
 }
 
-/// A small bar beside an interval: where the value lies in it.
+/// A small bar that shows the position of the value in its interval.
 pub(super) fn interval(figure: &Figure) -> String {
     let (Some(value), Some([low, high])) = (figure.value, figure.interval) else {
         return String::new();

@@ -9,10 +9,10 @@
 //! robots.txt disallows, is a place without links, where walks jump. Walks pass such places and
 //! their ranks count, but estimates do not include them.
 //!
-//! *Cost.* One request for each new URL, and robots.txt for each host. *Error.* As on a graph; the
-//! web is never seen completely, and the findings say how much was unseen. *Not for* in-links:
-//! links from unvisited pages are unknown, so such shares would be wrong without any indication.
-//! There are no true values to compare with.
+//! *Cost.* One request per new URL, and robots.txt for each host. *Error.* As on a graph. The web
+//! is never seen completely, and the findings say how much was unseen. *Not for* in-links: links
+//! from unvisited pages are unknown, so such shares would be wrong without any indication. There
+//! are no true values for comparison.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -30,7 +30,7 @@ use crate::engine::log::{Answered, Asked};
 use crate::engine::{Header, Log, Progress, Reply, Seat};
 use crate::{Figure, Findings, MAX_DOUBTFUL};
 
-/// What is at a URL.
+/// The content of a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
@@ -38,7 +38,7 @@ pub enum Place {
     Page(Vec<String>),
     /// Another URL.
     Redirect(String),
-    /// No page, for this reason: an error, a picture.
+    /// Not a page, for this reason: an error, an image.
     Nothing(String),
     /// A URL that robots.txt disallows.
     Disallowed,
@@ -47,30 +47,31 @@ pub enum Place {
 /// Fetches URLs; none where no more requests are allowed.
 pub type Source<'s> = dyn FnMut(&[String]) -> Vec<Option<Reply<Place>>> + 's;
 
-/// How to walk.
+/// Settings of live walks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Walks; five at least for an interval.
+    /// Number of walks; at least five for an interval.
     pub n_walks: usize,
-    /// Steps of each.
+    /// Steps per walk.
     pub n_steps: usize,
-    /// Addresses from which all walks begin, in their normal spelling.
+    /// Normalized URLs at which the walks start.
     pub seeds: Vec<String>,
-    /// What is measured.
+    /// The properties to measure.
     pub measures: Vec<Measure>,
-    /// Pages to draw, from all walks together.
+    /// Number of pages to sample, from all walks together.
     pub n_drawn: usize,
-    /// What is walked on, for the log: it must be the same when a walk continues.
+    /// A description of the web or its part, for the log; it must be the same when a walk is
+    /// resumed.
     pub web: String,
-    /// The seed of all choices.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
-/// Walks and computes, as far as requests are allowed.
+/// Walks and computes the estimates, as far as requests are allowed.
 ///
 /// # Errors
 ///
-/// When there are too few walks, in-links are to be measured, no seed leads to a page, or the log
+/// If there are too few walks, in-links are to be measured, no seed leads to a page, or the log
 /// cannot be written.
 pub fn run(
     source: &mut Source<'_>,
@@ -116,7 +117,7 @@ pub fn run(
     known.findings(walkers, settings, n_steps)
 }
 
-/// What all walks together know of the web.
+/// The part of the web that the walks together know.
 #[derive(Default)]
 struct Known {
     web: String,
@@ -165,7 +166,7 @@ impl Known {
         })
     }
 
-    /// The number of a URL, a new one if necessary.
+    /// The number of a URL; a new number if necessary.
     fn number(&mut self, address: &str) -> u32 {
         if let Some(&number) = self.numbers.get(address) {
             return number;
@@ -192,7 +193,7 @@ impl Known {
             .map_or(&[], |met| &met.links)
     }
 
-    /// Requests the unknown URLs, from the log first; whether all are known now.
+    /// Requests the unknown URLs, from the log first. Returns whether all are known now.
     fn learn(
         &mut self,
         source: &mut Source<'_>,
@@ -223,7 +224,7 @@ impl Known {
             }
         }
         let is_all = replies.iter().all(Option::is_some);
-        // In this order whatever the source, so that new URLs always get the same numbers.
+        // The order does not depend on the source, so that new URLs always get the same numbers.
         for (page, reply) in wanted.into_iter().zip(replies) {
             if let Some(reply) = reply {
                 self.meet(page, reply);
@@ -341,7 +342,7 @@ impl Known {
             measured.any(|one| one.sums().weight == 0.0)
         };
         let reason = if n_missing as f64 > MAX_DOUBTFUL * n as f64 {
-            format!("{n_missing} of {n} URLs gave no response")
+            format!("{n_missing} of {n} URLs did not respond")
         } else if tallies.iter().any(is_empty) {
             "a walk met no page in its second half; raise --steps or --budget".to_owned()
         } else {
@@ -358,7 +359,7 @@ impl Known {
     fn sentences(&self) -> Vec<String> {
         let n = self.places.iter().flatten().count();
         let each = [
-            (Kind::Missing, "gave no response; they are not covered"),
+            (Kind::Missing, "did not respond; they are not covered"),
             (
                 Kind::Disallowed,
                 "are disallowed by robots.txt; they are not covered",
@@ -444,20 +445,20 @@ mod tests {
         (walked, asked)
     }
 
-    /// Four of twelve pages have a third link, and three are called p1, p10 or p11; the rest
-    /// does not count, and nothing is requested twice.
+    /// Four of twelve pages have a third link, and three are called p1, p10 or p11. The rest do not
+    /// count, and nothing is requested twice.
     #[test]
     fn shares_of_a_small_web() {
         let (findings, mut asked) = walk(&settings(), Log::off(), 100);
         let findings = findings.unwrap();
         for (figure, truth) in findings.figures.iter().zip([4.0 / 12.0, 3.0 / 12.0]) {
-            // Four standard errors of 50,000 visits with an autocorrelation time of some ten.
+            // Four standard errors of 50,000 visits with an autocorrelation time of about ten.
             assert!((figure.value.unwrap() - truth).abs() < 0.03, "{figure:?}");
             assert_eq!(figure.truth, None);
         }
         assert_eq!(findings.n_answers, 16);
         let said = findings.warnings.join("\n");
-        assert!(said.contains("1 of 16 URLs gave no response"), "{said}");
+        assert!(said.contains("1 of 16 URLs did not respond"), "{said}");
         assert!(said.contains("1 of 16 URLs are disallowed"), "{said}");
         assert!(!said.contains("ended"), "{said}");
         asked.sort();
@@ -465,9 +466,9 @@ mod tests {
         assert_eq!(asked.len(), 16);
     }
 
-    /// Every page is sampled about as often as another, and nothing else is sampled: each of twelve
-    /// pages in a twelfth of 12,000 draws. Draws follow visits, whose own spread is about 4% (see
-    /// above), so a fourth is four standard errors.
+    /// Pages are sampled about equally often, and nothing else is sampled: each of twelve pages in
+    /// a twelfth of 12,000 samples. Samples follow visits, whose own spread is about 4% (see
+    /// above), so a quarter is four standard errors.
     #[test]
     fn drawn_pages_are_uniform() {
         let drawing = Settings {
@@ -489,7 +490,7 @@ mod tests {
         assert!(times.values().all(|n| (750..1250).contains(n)), "{times:?}");
     }
 
-    /// Cut short, resumed with the same log, and replayed.
+    /// Interrupted, resumed with the same log, and replayed.
     #[test]
     fn budgets_and_logs() {
         let folder = tempfile::tempdir().unwrap();
@@ -502,7 +503,7 @@ mod tests {
         assert_eq!(again.unwrap().warnings.join("\n"), said);
         let (whole, asked) = walk(&settings(), Log::open(&path).unwrap(), 100);
         let whole = whole.unwrap();
-        // The rest, and the one that did not respond if it was among the first nine.
+        // The remaining URLs, and the one that did not respond if it was among the first nine.
         assert!((7..=8).contains(&asked.len()), "{asked:?}");
         assert_eq!(whole, walk(&settings(), Log::off(), 100).0.unwrap());
         let (replayed, asked) = walk(&settings(), Log::replay(&path).unwrap(), 100);

@@ -1,4 +1,4 @@
-//! Summary of a walk: a few sums for each measure instead of its steps.
+//! Summarizes a walk: a few sums for each measure instead of its steps.
 
 use arose::estimate::chain::{Part, Sums, Weighted};
 use arose::estimate::walk::{Walk, draw_visits};
@@ -6,10 +6,10 @@ use arose::mix::SplitMix;
 
 use crate::N_POINTS;
 
-/// A walk that is done, and how its visits are weighed.
+/// A finished walk, and the weights of its visits.
 pub(super) struct Weighed<'w> {
     pub(super) visits: &'w [u32],
-    /// How many of the first visits do not count.
+    /// Number of initial visits that do not count.
     pub(super) n_early: usize,
     pub(super) unseen_share: f64,
     pub(super) n_seen: usize,
@@ -17,23 +17,23 @@ pub(super) struct Weighed<'w> {
     pub(super) weights: &'w [f64],
 }
 
-/// What a walk says of every measure.
+/// The sums of a walk for every measure.
 pub(super) struct Tally {
-    /// The share of its pages that it did not know while visits counted.
+    /// The share of its pages that was unknown while visits counted.
     pub(super) unseen_share: f64,
-    /// Pages visited or linked to.
+    /// Number of pages visited or linked to.
     pub(super) n_seen: usize,
     pub(super) measured: Vec<Measured>,
 }
 
-/// What a walk says of one measure.
+/// The sums of a walk for one measure.
 #[derive(Default)]
 pub(super) struct Measured {
-    /// Visits, and those that have the property, of each half of the walk.
+    /// Visits, and visits with the property, in each half of the walk.
     halves: [Counts; 2],
-    /// The visits that count, in as many parts as there are points, with the step each ends at.
+    /// The visits that count, in as many parts as there are points, each with its last step.
     parts: Vec<(u64, Sums)>,
-    /// The same, step by step; only where there is no other walk to compare it with.
+    /// The same, step by step; only if there is no other walk for comparison.
     pub(super) steps: Vec<Weighted>,
 }
 
@@ -62,7 +62,7 @@ impl<'w> Weighed<'w> {
         }
     }
 
-    /// Draws pages among the visits that count, each visit by its weight.
+    /// Samples pages among the visits that count, each visit by its weight.
     pub(super) fn draw(&self, n: usize, random: &mut SplitMix) -> Result<Vec<u32>, arose::Error> {
         let weight = |page: u32| self.weights[page as usize];
         let counted = self.visits[self.n_early..].iter().copied();
@@ -74,10 +74,10 @@ impl<'w> Weighed<'w> {
         draw_visits(&counted, &weights, n, random)
     }
 
-    /// Sums up; `values` says for each measure whether each page has the property.
+    /// Computes the sums; `values` has for each measure whether each page has the property.
     pub(super) fn tally(&self, values: &[Vec<bool>], keep: Keep) -> Tally {
         let mut measured: Vec<Measured> = values.iter().map(|_| Measured::default()).collect();
-        // One pass over the visits for all measures: how often each page was visited is enough.
+        // One pass over the visits serves all measures: the number of visits per page is enough.
         let mut times = vec![0_u32; self.weights.len()];
         let half = self.visits.len() / 2;
         for (start, end) in self.cuts() {
@@ -107,8 +107,8 @@ impl<'w> Weighed<'w> {
         }
     }
 
-    /// Where the walk is cut: into its early part, and the rest into parts of which the half of the
-    /// walk ends one.
+    /// The parts of the walk: its early part, and the rest in parts one of which ends at half of
+    /// the walk.
     fn cuts(&self) -> Vec<(usize, usize)> {
         let n = self.visits.len() - self.n_early;
         let end = |part: usize| self.n_early + part * n / N_POINTS;
@@ -144,12 +144,12 @@ impl<'w> Weighed<'w> {
 }
 
 impl Measured {
-    /// Over all visits that count.
+    /// Sums over all visits that count.
     pub(super) fn sums(&self) -> Sums {
         self.parts.iter().map(|(_, sums)| *sums).sum()
     }
 
-    /// Visits, and those that have the property: all, unweighted.
+    /// All visits, and those with the property, unweighted.
     pub(super) fn counts(&self) -> (usize, usize) {
         let [first, second] = self.halves;
         (first.n + second.n, first.n_with + second.n_with)
@@ -161,7 +161,7 @@ impl Measured {
     }
 }
 
-/// The corrected share over all walks as they went on.
+/// The corrected share over all walks as they progressed.
 pub(super) fn course<'m>(walks: impl Iterator<Item = &'m Measured> + Clone) -> Vec<(u64, f64)> {
     let n_parts = walks.clone().map(|walk| walk.parts.len()).min();
     let mut so_far = Sums::default();
@@ -181,7 +181,7 @@ pub(super) fn course<'m>(walks: impl Iterator<Item = &'m Measured> + Clone) -> V
 mod tests {
     use super::*;
 
-    /// Ten visits, the first four early, page 2 no page: by hand.
+    /// Ten visits, the first four early, page 2 not a page; computed by hand.
     #[test]
     fn sums_by_hand() {
         let weighed = Weighed {
@@ -193,7 +193,7 @@ mod tests {
         };
         let tally = weighed.tally(&[vec![false, true, true]], Keep::Steps);
         let measured = &tally.measured[0];
-        // Of visits 5 to 10 three are to page 1, one to page 0, two to no page.
+        // Of visits 5 to 10, three are to page 1, one to page 0, and two to no page.
         let expected = Sums {
             weight: 10.0,
             value: 9.0,
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(last, (10, 0.9));
     }
 
-    /// Halves are those of the whole walk, whether or not its first half counts.
+    /// Halves are those of the complete walk, whether or not its first half counts.
     #[test]
     fn halves_of_the_whole_walk() {
         let visits: Vec<u32> = (0..40).map(|step| u32::from(step >= 20)).collect();

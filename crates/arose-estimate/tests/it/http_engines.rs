@@ -1,4 +1,4 @@
-//! Engines behind HTTP, served on loopback in the form their documentation gives.
+//! Tests of HTTP search engines, served on loopback in their documented format.
 
 use std::rc::Rc;
 use std::sync::Mutex;
@@ -43,7 +43,7 @@ fn text(engine: &mut Http, address: &str) -> String {
     answered(fetch(engine, address)).text
 }
 
-/// Asks with requests enough.
+/// Searches with a sufficient request budget.
 fn search(engine: &mut Http, question: &Question, limit: usize) -> Reply<ResultList> {
     let requests = Requests::new(u64::MAX);
     engine.search(question, limit, &requests).unwrap()
@@ -137,7 +137,7 @@ fn result_page() -> Description {
     .unwrap()
 }
 
-/// Several pages of ten results, relative addresses, the page itself fetched after a redirect.
+/// Several pages of ten results, relative URLs, and a page that is fetched after a redirect.
 #[test]
 fn pages_of_results() {
     let address = serve(|target| {
@@ -169,7 +169,7 @@ fn pages_of_results() {
     );
 }
 
-/// Time-outs, errors with and without their status, and connections to nobody are all missing.
+/// Timeouts, errors with and without an error status, and refused connections all count as missing.
 #[test]
 fn what_is_missing() {
     let address = serve(|target| match &target[..3] {
@@ -207,7 +207,7 @@ fn what_is_missing() {
     missing(search(&mut engine, &Question::all(&["red"]), 10));
 }
 
-/// What fails at first and then works is answered, with a pause in between.
+/// A request that fails at first and then works gets a response, with a pause in between.
 #[test]
 fn tries_again() {
     let times = AtomicU64::new(0);
@@ -230,7 +230,7 @@ fn tries_again() {
     );
 }
 
-/// A budget bounds requests: tries and pages of results count.
+/// A budget limits requests: retries and pages of results count.
 #[test]
 fn every_request_counts() {
     let times = std::sync::Arc::new(AtomicU64::new(0));
@@ -259,8 +259,8 @@ fn every_request_counts() {
     assert_eq!(times.load(Ordering::Relaxed), 4);
 }
 
-/// What a description sends with its requests may be a password: it goes with searches to the
-/// engine, and neither to result pages nor where a redirect leads.
+/// The header fields of a description may contain a password. They are sent with searches to the
+/// search engine, but neither to result pages nor to redirect targets.
 #[test]
 fn fields_go_with_searches_alone() {
     let own = std::sync::Arc::new(Mutex::new(Vec::new()));
@@ -296,8 +296,8 @@ fn fields_go_with_searches_alone() {
     assert_eq!(*own.lock().unwrap(), expected);
 }
 
-/// Searches, lookups and documents that are elsewhere, by a redirect or by the description, get
-/// nothing of it either.
+/// Searches, lookups and documents elsewhere, by a redirect or by the description, do not get them
+/// either.
 #[test]
 fn fields_stay_with_the_origin() {
     let foreign = std::sync::Arc::new(Mutex::new(Vec::new()));
@@ -338,7 +338,8 @@ fn fields_stay_with_the_origin() {
     assert_eq!(*own.lock().unwrap(), [Some("Bearer secret".to_owned())]);
 }
 
-/// An engine whose result pages are on a server with a robots.txt, and the paths requested there.
+/// A search engine whose result pages are on a server with a robots.txt, and the paths requested
+/// there.
 fn engine_with_robots(pages: &Rc<Pages>) -> (Http, String, std::sync::Arc<Mutex<Vec<String>>>) {
     let seen = std::sync::Arc::new(Mutex::new(Vec::new()));
     let log = std::sync::Arc::clone(&seen);
@@ -363,7 +364,7 @@ fn engine_with_robots(pages: &Rc<Pages>) -> (Http, String, std::sync::Arc<Mutex<
     (engine, format!("http://{address}"), seen)
 }
 
-/// robots.txt is asked once and obeyed, wherever redirects lead.
+/// robots.txt is requested once and obeyed, wherever redirects lead.
 #[test]
 fn result_pages_obey_robots() {
     let (mut engine, base, seen) = engine_with_robots(&pages());
@@ -376,7 +377,7 @@ fn result_pages_obey_robots() {
     assert_eq!(*seen.lock().unwrap(), expected);
 }
 
-/// Every request for a result page counts, robots.txt included.
+/// Every request for a result page counts, including robots.txt.
 #[test]
 fn result_pages_count_against_the_budget() {
     let (mut engine, base, seen) = engine_with_robots(&pages());
@@ -390,8 +391,8 @@ fn result_pages_count_against_the_budget() {
     assert_eq!(*seen.lock().unwrap(), ["/robots.txt", "/1", "/2"]);
 }
 
-/// Private and loopback IP addresses are asked only if that is allowed, and no page is fetched
-/// without a contact. An engine that has the texts itself needs neither.
+/// Private and loopback IP addresses are requested only if allowed, and no page is fetched without
+/// a contact. A search engine that returns the texts itself needs neither.
 #[test]
 fn result_pages_need_permission() {
     let mut settings = Crawling::default();
@@ -415,7 +416,7 @@ fn result_pages_need_permission() {
     assert!(Http::new(&solr, &nameless).is_ok());
 }
 
-/// A lookup finds a URL if a result has it, however it is spelt.
+/// A lookup finds a URL if a result has it, however it is spelled.
 #[test]
 fn lookups_by_url() {
     let address = serve(|target| {

@@ -1,16 +1,16 @@
-//! A server on loopback that answers as a test wants.
+//! A server on loopback that gives the responses of a test.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
-/// What a server says.
+/// A response of the server.
 pub(crate) enum Said {
-    /// An answer of a type.
+    /// A response with a status, type and body.
     Answer(u16, &'static str, String),
-    /// Another address.
+    /// A redirect to another URL.
     Redirect(String),
-    /// Nothing, until the other side gives up.
+    /// No response until the client gives up.
     Silence,
 }
 
@@ -24,7 +24,7 @@ impl Said {
     }
 }
 
-/// A request: path and query, and the header fields as they came.
+/// A request: path and query, and the header fields as received.
 pub(crate) struct Asked {
     pub(crate) target: String,
     fields: Vec<String>,
@@ -41,12 +41,12 @@ impl Asked {
     }
 }
 
-/// Serves on a free port for as long as the process lives. The closure is given path and query.
+/// Serves on a free port for the lifetime of the process. The closure receives path and query.
 pub(crate) fn serve(answer: impl Fn(&str) -> Said + Send + Sync + 'static) -> SocketAddr {
     serve_asked(move |asked| answer(&asked.target))
 }
 
-/// The same for a closure that wants the whole request. There is no robots.txt.
+/// The same for a closure that receives the whole request. There is no robots.txt.
 pub(crate) fn serve_asked(answer: impl Fn(&Asked) -> Said + Send + Sync + 'static) -> SocketAddr {
     serve_all(move |asked| match asked.target.as_str() {
         "/robots.txt" => Said::Answer(404, "text/plain", String::new()),
@@ -54,7 +54,7 @@ pub(crate) fn serve_asked(answer: impl Fn(&Asked) -> Said + Send + Sync + 'stati
     })
 }
 
-/// The same for a closure that answers for robots.txt as well.
+/// The same for a closure that also responds for robots.txt.
 pub(crate) fn serve_all(answer: impl Fn(&Asked) -> Said + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -70,7 +70,7 @@ pub(crate) fn serve_all(answer: impl Fn(&Asked) -> Said + Send + Sync + 'static)
     address
 }
 
-/// Answers requests on one connection until it ends.
+/// Responds to requests on one connection until it ends.
 fn talk(stream: TcpStream, answer: &dyn Fn(&Asked) -> Said) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -98,7 +98,7 @@ fn talk(stream: TcpStream, answer: &dyn Fn(&Asked) -> Said) -> std::io::Result<(
                 stream.write_all(answer.as_bytes())?;
             }
             Said::Answer(status, kind, body) => {
-                // At once: small pieces would wait for each other.
+                // In one write, because small pieces would wait for each other.
                 let n = body.len();
                 let answer = format!(
                     "HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {n}\r\n\r\n{body}"

@@ -1,4 +1,4 @@
-//! Whole estimates: over engines of several kinds, on real text and real graphs.
+//! Tests of complete estimates: on search engines of several kinds, real text and real graphs.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! Xapian Omega, a real engine from Debian, behind a small server that runs it as CGI.
+//! Xapian Omega, a real search engine from Debian, behind a small server that runs it as CGI.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use arose_estimate::engine::Description;
 
 use crate::loopback::{Said, parameter, serve};
 
-/// Where Debian puts the program; `AROSE_OMEGA` names another place.
+/// The path of the program in Debian; `AROSE_OMEGA` sets another path.
 const PROGRAM: &str = "/usr/lib/cgi-bin/omega/omega";
 
 /// The program, if it is installed.
@@ -28,7 +28,7 @@ pub(crate) fn program() -> Option<PathBuf> {
     is_there.then_some(place)
 }
 
-/// Indexes pages, each with address and text, and serves them; texts are served as well.
+/// Indexes pages, each with URL and text, and serves them and their texts.
 pub(crate) fn start(program: &Path, folder: &Path, pages: &[(String, String)]) -> Description {
     index(folder, pages);
     let address = serve_cgi(program.to_owned(), folder.to_owned(), pages.to_vec());

@@ -1,4 +1,4 @@
-//! Pool sampling where engines make it hard.
+//! Tests of pool sampling with difficult search engines.
 
 use arose::estimate::simulate::{CorpusConfig, EngineConfig};
 use arose_estimate::corpus_size::{self, Pools};
@@ -6,8 +6,8 @@ use arose_estimate::engine::{Fault, World};
 use arose_estimate::pool::{self, Measure, PoolConfig, Way, choose};
 use arose_estimate::simulate::{Settings, panel};
 
-/// A tenth of the searches time out: a share of nearly all pages has an interval that ends at all
-/// of them.
+/// A tenth of the searches time out: the interval for a share of nearly all pages ends at all
+/// pages.
 #[test]
 fn issue_23_shares_stay_shares() {
     let settings = Settings {
@@ -46,8 +46,8 @@ fn issue_23_shares_stay_shares() {
     assert!(n_wide > 5, "{n_wide} intervals know of missing answers");
 }
 
-/// Words on ten pages or more, and an engine that shows three results: one word of a page in a
-/// hundred is valid. Its degree is then counted, and the findings say so.
+/// Words on ten pages or more, and a search engine that shows three results: about one word in a
+/// hundred of a page is valid. Its degree is then counted, and the findings say so.
 #[test]
 fn issue_23_few_valid_queries_are_all_asked() {
     let settings = Settings {

@@ -1,4 +1,4 @@
-//! Methods over synthetic engines, where the truth is known.
+//! Tests of methods on synthetic search engines, for which the ground truth is known.
 
 use arose::estimate::simulate::{CorpusConfig, EngineConfig};
 use arose_estimate::Error;
@@ -11,7 +11,7 @@ use arose_estimate::pool::{PoolConfig, choose};
 use arose_estimate::simulate::{Part, Settings, coverage as covering, panel, run};
 use arose_estimate::{Findings, corpus_size, overlap, searches};
 
-/// Two engines that hold 50 and 40% of 1,500 pages of about the same length.
+/// Two search engines with 50% and 40% of 1,500 pages of about the same length.
 fn small(part: Part) -> Settings {
     Settings {
         corpus: CorpusConfig {
@@ -31,7 +31,7 @@ fn one(settings: &Settings) -> Findings {
     run(settings).unwrap().remove(0)
 }
 
-/// Nominal 95% intervals hold the truth in 90 to 99% of 300 studies.
+/// Nominal 95% intervals contain the true value in 90% to 99% of 300 studies.
 #[track_caller]
 fn check_coverage(settings: &Settings, figures: &[&str]) {
     let fared = covering(settings, 300).unwrap();
@@ -59,7 +59,7 @@ fn intervals_of_searches() {
     check_coverage(&settings, &["b / a", "a / all results", "b / all results"]);
 }
 
-/// Which pages the engines hold is chance, so every ten studies have a world of their own.
+/// The pages of each search engine are random, so every ten studies have a world of their own.
 #[test]
 fn intervals_of_searches_over_many_worlds() {
     let mut settings = small(Part::Searches);
@@ -111,7 +111,7 @@ fn intervals_of_capture() {
     check_coverage(&settings, &["pages"]);
 }
 
-/// The plain sampler sees long pages, the weighted one does not.
+/// The uncorrected sampler favours long pages, the weighted one does not.
 #[test]
 fn weights_undo_the_bias_to_long_pages() {
     let mut settings = Settings {
@@ -128,7 +128,8 @@ fn weights_undo_the_bias_to_long_pages() {
     assert!(error("words per page, plain") > 0.2);
 }
 
-/// In a world where a few long pages are drawn most of the time, thinned samples come closer.
+/// In a world where a few long pages are sampled most of the time, thinned samples are more
+/// accurate.
 #[test]
 fn length_correction_undoes_the_bias_to_long_pages() {
     let findings = one(&Settings {
@@ -145,7 +146,7 @@ fn length_correction_undoes_the_bias_to_long_pages() {
     assert!(!covers("b / a"), "the world is no longer one that misleads");
 }
 
-/// What an engine may do wrong, and what must be said of it.
+/// The faults of a search engine, and the warnings that they must cause.
 #[test]
 fn engines_that_misbehave() {
     for (fault, part) in [
@@ -178,8 +179,8 @@ fn engines_that_misbehave() {
     }
 }
 
-/// The same faults of the engine whose pages are counted: what must be said of it, and whether
-/// there is an estimate, whose interval then holds the truth.
+/// The same faults of the search engine whose pages are counted: the warnings that they must cause,
+/// and whether there is an estimate, whose interval then contains the true value.
 #[test]
 fn sizes_of_engines_that_misbehave() {
     for (fault, limit, part, is_given) in [
@@ -200,7 +201,7 @@ fn sizes_of_engines_that_misbehave() {
         let findings = one(&settings);
         let said = findings.warnings.join("\n");
         assert!(said.contains(part), "{fault:?}: {said}");
-        // Unreliable counts do not show that results are cut off.
+        // Unreliable counts do not show that results are truncated.
         let is_cut = said.contains("more results than are shown");
         assert_eq!(is_cut, limit == 10, "{fault:?}: {said}");
         let figure = &findings.figures[0];
@@ -212,14 +213,14 @@ fn sizes_of_engines_that_misbehave() {
             "{fault:?}: {figure:?}"
         );
         if let Some(value) = figure.value {
-            // Twice the truth is not an estimate, however wide its interval.
+            // A value twice as large is not an estimate, however wide its interval.
             let ratio = value / figure.truth.unwrap();
             assert!((0.7..1.3).contains(&ratio), "{fault:?}: {figure:?}");
         }
     }
 }
 
-/// Looks pages up in a world of two engines.
+/// Looks up pages in a world of two search engines.
 fn checked(checking: Checking) -> Findings {
     let settings = small(Part::Overlap);
     let world = World::new(&settings.corpus, &settings.shares, 0.0).unwrap();
@@ -232,8 +233,8 @@ fn checked(checking: Checking) -> Findings {
     overlap::run(&mut panel, &world.vocabulary(), &own).unwrap()
 }
 
-/// A page is found by its words in at least 99% of the cases in which it is there by its URL,
-/// whether the words are the rarest or robust.
+/// At least 99% of the pages found by URL are also found by words, whether the words are the rarest
+/// or robust.
 #[test]
 fn words_find_what_urls_find() {
     for choice in [Choice::Rarest, Choice::Robust] {
@@ -247,13 +248,13 @@ fn words_find_what_urls_find() {
             let name = format!("found by words of those found by URL, {engine}");
             let figure = findings.figure(&name).unwrap();
             assert!(figure.value.unwrap() >= 0.99, "{figure:?}");
-            // Its own 300 pages, and what it holds of the other's.
+            // Its own 300 pages, and those of the other search engine that it has.
             assert!((400..600).contains(&figure.n_samples), "{figure:?}");
         }
     }
 }
 
-/// By URL alone, words that no engine knows do not matter.
+/// By URL alone, words that no search engine has do not matter.
 #[test]
 fn overlap_by_urls_alone() {
     let by_url = checked(Checking {
@@ -266,7 +267,7 @@ fn overlap_by_urls_alone() {
     });
     for name in ["b / a", "a in b", "b in a", "a / union"] {
         let value = |findings: &Findings| findings.figure(name).unwrap().value.unwrap();
-        // The same pages are drawn; words miss one in a hundred at most.
+        // The same pages are sampled; words miss at most one in a hundred.
         let (one, other) = (value(&by_url), value(&by_words));
         assert!((one / other - 1.0).abs() < 0.02, "{name}: {one}, {other}");
     }
@@ -278,8 +279,8 @@ fn overlap_by_urls_alone() {
     );
 }
 
-/// Uniform pages, as eight walks drew them and as drawn one by one: the share that each engine
-/// holds lies in the interval.
+/// Uniform pages, as sampled by eight walks and as sampled one by one: the share in each search
+/// engine is in the interval.
 #[test]
 fn coverage_of_drawn_pages() {
     let settings = small(Part::Overlap);
@@ -321,7 +322,7 @@ fn coverage_of_drawn_pages() {
     );
 }
 
-/// Checks without an answer are neither held nor absent: the interval reaches to both.
+/// Lookups without a response are neither found nor absent: the interval covers both.
 #[test]
 fn coverage_with_missing_answers() {
     let settings = Settings {
@@ -357,7 +358,7 @@ fn coverage_with_missing_answers() {
     assert!(said.contains("20 of 200 lookups by URL"), "{said}");
 }
 
-/// An engine that asks for 100 and gets 10.
+/// A search engine that requests 100 results and gets 10.
 struct Capped(Box<dyn Engine>);
 
 impl Engine for Capped {
@@ -405,7 +406,7 @@ fn an_engine_that_caps_its_results() {
     let said = findings.warnings.join("\n");
     assert!(said.contains("cut to at most 10 results"), "{said}");
 
-    // Where its counts are wrong as well, the cap is told by how many answers are as long.
+    // If its counts are wrong as well, the number of responses of equal length shows the limit.
     let liar = world
         .engine(0, EngineConfig::default(), Fault::Lies)
         .unwrap();
@@ -426,7 +427,7 @@ fn an_engine_that_caps_its_results() {
     assert!(said.contains("seems to show at most 10 results"), "{said}");
 }
 
-/// An engine that returns three pages in ten twice, under http and https, and counts both.
+/// A search engine that returns three pages in ten twice, under http and https, and counts both.
 struct Twins(Box<dyn Engine>);
 
 impl Engine for Twins {
@@ -452,7 +453,7 @@ impl Engine for Twins {
         };
         let shown = found.addresses.len() as u64;
         let addresses: Vec<String> = found.addresses.iter().flat_map(spellings).collect();
-        // What is not shown has twins, too; what is shown is counted as it is returned.
+        // Results that are not shown also have duplicates; shown results are counted as returned.
         let unseen = found.claimed.unwrap().saturating_sub(shown);
         let claimed = Some(addresses.len() as u64 + unseen);
         Ok(Reply::Answer(ResultList { claimed, addresses }))
@@ -527,7 +528,7 @@ fn pages_under_two_addresses() {
     );
 }
 
-/// An engine that leaves every seventh question without an answer.
+/// A search engine that does not respond to every seventh query.
 struct SixOfSeven(Box<dyn Engine>, u64);
 
 impl Engine for SixOfSeven {
@@ -561,7 +562,7 @@ impl Engine for SixOfSeven {
     }
 }
 
-/// A page that one query did not find while the other had no answer is not known to be absent: it
+/// A page that one query did not find while the other got no response is not known to be absent. It
 /// is omitted, whether it is there or not.
 #[test]
 fn one_answer_of_two_is_no_absence() {
@@ -581,16 +582,17 @@ fn one_answer_of_two_is_no_absence() {
     };
     let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
     let figure = findings.figure("a in b").unwrap();
-    // One query in seven has no answer, so one check in four lacks one: 294 are left, give or take
-    // three standard errors. One in seven, 343, would be left if a single answer sufficed.
+    // One query in seven has no response, so one lookup in four lacks one: 294 are left, plus or
+    // minus three standard errors. If a single response sufficed, one in seven would be lost and
+    // 343 left.
     assert!((268..=320).contains(&figure.n_samples), "{figure:?}");
-    // What is left is like the rest: within three standard errors of the truth.
+    // The remaining pages are like the others: within three standard errors of the true value.
     let value = figure.value.unwrap();
     let tolerance = 3.0 * (0.25 / figure.n_samples as f64).sqrt();
     assert!((value - 0.5).abs() < tolerance, "{figure:?}");
 }
 
-/// Copies at other addresses: by near duplicates they count as held, by address they do not.
+/// Copies at other URLs: with near duplicates they count as found, by URL they do not.
 #[test]
 fn duplicates_bracket_the_overlap() {
     let mut settings = small(Part::Overlap);
@@ -652,7 +654,7 @@ fn nothing_in_common_nothing_at_all() {
     assert!(error.contains("another language"), "{error}");
 }
 
-/// A study stopped by its budget says so and estimates from what it has.
+/// A study stopped by its budget says so and uses the responses received.
 #[test]
 fn budgets() {
     let settings = small(Part::Overlap);

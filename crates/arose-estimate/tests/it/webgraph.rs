@@ -1,4 +1,4 @@
-//! Walks on a real web graph: 325,557 pages and 3,216,152 links.
+//! Tests of walks on a real web graph: 325,557 pages and 3,216,152 links.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use arose_estimate::Figure;
 use arose_estimate::graph::{Form, Graph};
 use arose_estimate::walk::{Direction, Measure, Settings, run};
 
-/// In-degrees at which the distribution is looked at.
+/// In-degrees at which the distribution is compared.
 const DEGREES: [u64; 9] = [1, 2, 3, 5, 10, 20, 50, 100, 500];
 
 #[expect(clippy::print_stdout, reason = "a skipped test must say so")]
@@ -25,7 +25,7 @@ fn graph() -> Option<Graph> {
     Some(graph)
 }
 
-/// The first pages of the graph. Numbers follow the order of addresses, so these are whole sites.
+/// The first pages of the graph. Numbers follow the order of URLs, so these are complete sites.
 fn first_pages(graph: &Graph, n: u32) -> Graph {
     let rows = graph.links.rows().take(n as usize);
     let cut = |row: &[u32]| -> Vec<u32> { row.iter().copied().filter(|&to| to < n).collect() };
@@ -52,8 +52,8 @@ fn error(figure: &Figure) -> f64 {
     figure.value.unwrap() - figure.truth.unwrap()
 }
 
-/// Sixteen million steps each, fifty for every page: the whole distribution of in-degrees is within
-/// 0.01 of that of the pages that can be reached, as the walks agree and know nearly all pages.
+/// Sixteen million steps each, fifty per page. The distribution of in-degrees is within 0.01 of
+/// that of the reachable pages, since the walks agree and know nearly all pages.
 #[test]
 fn the_distribution_of_in_degrees() {
     let Some(graph) = graph() else {
@@ -71,7 +71,7 @@ fn the_distribution_of_in_degrees() {
             "{figure:?}"
         );
     }
-    // Uncorrected the walk is far off: most visits are to pages with many links.
+    // Without correction the walk is far off: most visits are to pages with many links.
     let popular = &findings.figures[3];
     let raw: f64 = popular
         .notes
@@ -94,9 +94,10 @@ fn a_short_walk_says_so() {
     assert!(said.contains("walk longer"), "{said}");
 }
 
-/// Both ways, pages come by their number of links, and no jump is needed. Without jumps a walk
-/// leaves a site by the few links that lead out of it, so many steps are worth one: the shares must
-/// be within four standard errors, which the interval over ten walks has 2.26 of to each side.
+/// In both directions, visits are proportional to the number of links, and no jump is needed.
+/// Without jumps, a walk leaves a site only by the few links that lead out of it, so many steps are
+/// worth one. The shares must be within four standard errors; the interval over ten walks has 2.26
+/// on each side.
 #[test]
 fn both_ways() {
     let Some(graph) = graph() else {

@@ -1,4 +1,5 @@
-//! Real text with known truth: 4,598 encyclopedia articles, dealt out to engines of known sizes.
+//! Tests on real text with a known ground truth: 4,598 encyclopedia articles in search engines of
+//! known sizes.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::omega;
 
-/// A page: its address and its text.
+/// A page: its URL and its text.
 type Article = (String, String);
 
 #[expect(clippy::print_stdout, reason = "a skipped test must say so")]
@@ -40,7 +41,7 @@ fn articles() -> Option<Vec<Article>> {
     Some(articles.collect())
 }
 
-/// The articles that fall to an engine, a share of them.
+/// The articles of a search engine: a share of all.
 fn dealt(articles: &[Article], share: f64, engine: u64) -> Vec<Article> {
     let is_dealt = |place: usize| {
         let chance = mix(mix(place as u64) ^ mix(engine)) >> 11;
@@ -101,8 +102,9 @@ fn check_near(findings: &Findings, name: &str, truth: f64, tolerance: f64) {
     );
 }
 
-/// Our index and Xapian's, 60 and 45% of the articles each, 200 pages drawn from both; then the
-/// same again from the log alone. `bench/estimate` does it with 1,000, which takes a minute.
+/// A local index and Xapian's, with 60% and 45% of the articles, and 200 pages sampled from each;
+/// then the same again from the log alone. `bench/estimate` does it with 1,000 pages, which takes a
+/// minute.
 #[test]
 fn two_kinds_of_engines() {
     let (Some(articles), Some(program)) = (articles(), omega::program()) else {
@@ -181,7 +183,7 @@ fn number_of_articles() {
     }
 }
 
-/// Articles cut to lengths that differ widely: the plain sampler sees the long ones.
+/// Articles truncated to very different lengths: the uncorrected sampler favours the long ones.
 #[test]
 fn mean_length() {
     let Some(articles) = articles() else {
@@ -189,7 +191,7 @@ fn mean_length() {
     };
     let mut random = SplitMix::new(5);
     let cut = |(url, text): &Article| {
-        // Log-normal lengths, by the product of uniform numbers.
+        // Log-normal lengths, from the sum of uniform numbers.
         let factor: f64 = (0..12).map(|_| random.next_f64()).sum::<f64>() - 6.0;
         let n = (60.0 * (0.9 * factor).exp()).clamp(10.0, 700.0) as usize;
         let words: Vec<&str> = text.split_whitespace().take(n).collect();

@@ -1,7 +1,7 @@
 """Exact and near duplicates in texts: compare, read, sketch, deduplicate.
 
 Texts are Python strings or any Arrow string array; results are Arrow tables, which pyarrow,
-polars and pandas take as they are. The work is done in Rust on all cores, without the interpreter
+polars and pandas accept directly. The work is done in Rust on all cores, without the interpreter
 lock, and stops at Ctrl-C.
 
 >>> import arose
@@ -81,10 +81,10 @@ def compare(
     threshold: float | None = None,
     site: Literal["same", "different"] | None = None,
 ) -> Comparison:
-    """Compare two texts by every measure.
+    """Compare two texts by every score.
 
-    `w` is the number of tokens in a shingle (default: 5, and 8 where features decide). The rule is
-    that of the policy; `threshold` (default: 0.8) is for the policy jaccard, `site` for the policies
+    `w` is the number of tokens in a shingle (default: 5, or 8 if super-shingles decide). The rule is
+    that of the policy. `threshold` (default: 0.8) is for the policy jaccard, `site` for the policies
     site and site-union.
 
     >>> draft = "Once upon a midnight dreary, while I pondered"
@@ -102,11 +102,11 @@ def compare(
 
 
 def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Page:
-    """Take text, title and links out of a web page.
+    """Extract text, title and links from a web page.
 
-    The mode is `content` (the main content), `henzinger` (all text with the addresses of links,
-    for duplicate detection), `visible` (all text) or `plain` (the source as it is). With `url`,
-    where the page came from, links become absolute.
+    The mode is `content` (the main content), `henzinger` (all text with the URLs of links, for
+    duplicate detection), `visible` (all text) or `plain` (the unchanged source). With `url`, the URL
+    of the page, links become absolute.
 
     >>> page = arose.extract("<title>T</title><p>ro<b>se</b> &amp; more", "henzinger")
     >>> page.title, page.text
@@ -132,20 +132,20 @@ def read(
     strict: bool = False,
     threads: int | None = None,
 ) -> Reader:
-    """Read documents out of files, directories and patterns, or out of rows, in input order.
+    """Read documents from files, directories and patterns, or from rows, in input order.
 
     Takes WARC, ARC and WET, JSON Lines, Parquet, CSV and TSV, and files of HTML, PDF, text and
-    Markdown, each plain, gzip or zstd. The result is an iterator of tables and an Arrow stream
-    (`pyarrow.RecordBatchReader.from_stream(reader)`, `polars.DataFrame(reader)`). What cannot be
-    read is counted in `skipped` and told in `warnings`; `incomplete_files` names the files that
-    could not be read completely. With `strict` the first loss raises `InputLost`.
+    Markdown, uncompressed or compressed with gzip or zstd. The result is an iterator of tables and
+    an Arrow stream (`pyarrow.RecordBatchReader.from_stream(reader)`, `polars.DataFrame(reader)`).
+    Skipped records are counted in `skipped` and described in `warnings`. `incomplete_files` lists
+    the files that could not be read completely. With `strict`, the first loss raises `InputLost`.
 
     Strings are paths. Everything else that `dedup` takes is rows: Arrow tables and streams, frames,
     datasets. A column `html` becomes text, rows without text are skipped, and `source` is `name`.
 
-    In directories, hidden entries are skipped and files of unknown kinds are counted in
-    `unknown_files`. `include` reads only files that match a pattern, `exclude` leaves files and
-    directories out, and `all_text` reads every text file.
+    In directories, hidden entries are skipped and files of unknown formats are counted in
+    `unknown_files`. `include` reads only files that match a pattern, `exclude` omits files and
+    directories, and `all_text` reads every text file.
 
     >>> reader = arose.read("examples/pages.jsonl")
     >>> sum(len(batch) for batch in reader), reader.skipped
@@ -232,18 +232,18 @@ def dedup(
       `pathlib.Path`.
 
     A single string is a file and a list of strings is texts; `texts=` and `files=` are never
-    ambiguous. A table needs a column with the text, `text` by default; `text_field` names another
+    ambiguous. A table needs a column with the text, `text` by default; `text_field` sets another
     one. Results of texts and tables are aligned with the rows of the input, and `found.filter(data)`
-    returns the kept rows. Their IDs are those of the ID column, else `name` and the row: `table#5`.
-    To add rows without an ID column to an index (`update_index`), give the table a name.
+    returns the kept rows. Their IDs are those of the ID column, or `name` and the row: `table#5`.
+    To add rows without an ID column to an index (`update_index`), pass a `name` for the table.
 
-    The options are those of `arose dedup` on the command line, and so are the results, which go to
-    the directory `output` if one is given; an interrupted run over files is resumed there. A run
-    that is already there is replaced only with `force=True`. `progress` shows a bar: by default in
-    terminals and notebooks, always with True, never with False; a function is called with the
-    stage, the records done and the records in all (None if unknown).
+    The options and results are those of `arose dedup` on the command line. The results are written
+    to the directory `output` if one is given, and an interrupted run over files resumes there. An
+    existing run is replaced only with `force=True`. `progress` shows a bar: by default in
+    terminals and notebooks, always with True, never with False. A function is called with the
+    stage, the processed records and the total records (None if unknown).
 
-    Files that could not be read completely are in `incomplete_files` of the result; with `strict`
+    Files that could not be read completely are in `incomplete_files` of the result. With `strict`,
     they and damaged records raise `InputLost` before any document is kept.
 
     >>> found = arose.dedup(["a rose is a rose", "a rose  is a rose", "a tulip"])
@@ -347,7 +347,7 @@ def dedup(
 
 
 def _refuse_no_text(summary: dict[str, Any], text_field: Any) -> None:
-    """An error if a field that was asked for is in no file."""
+    """Raise an error if a requested field is in no file."""
     files = summary["incomplete_files"]
     if summary["counts"]["read"] == 0 and files and files[0]["reason"] == "no text field":
         first = files[0]
@@ -360,7 +360,7 @@ def promise(
     threshold: float | None = None,
     recall: float | None = None,
 ) -> list[tuple[float, float]]:
-    """Return the probability that a pair is found, by similarity, before anything is run.
+    """Return the probability of finding a pair, by similarity, without a run.
 
     >>> dict(arose.promise(threshold=0.8))[0.9] > 0.999
     True

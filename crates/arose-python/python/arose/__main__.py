@@ -10,7 +10,7 @@ from . import _arose
 
 def main() -> int:
     """Run the command with the arguments of the process and return its exit code."""
-    # Ctrl-C ends a command, as it ends the binary; Python would only take note of it.
+    # Ctrl-C ends a command, as it ends the binary. Python would only record the signal.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _arose.main(["arose", *sys.argv[1:]])
 

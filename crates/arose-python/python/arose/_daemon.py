@@ -1,9 +1,9 @@
 """Spark's Python daemon, with modules from this interpreter's own packages.
 
-Spark puts its modules before all others, in a zip file from which they are compiled at every start;
-that takes two seconds of an executor and 60 MB of each worker. Those that are installed are compiled
-once for all. What every task imports is imported before workers are forked, and put where the
-collector, which runs after each task, does not look.
+Spark puts its modules before all others, in a zip file from which they are compiled at every start.
+That takes two seconds of an executor and 60 MB of each worker. Installed modules are compiled only
+once. The modules that every task imports are imported before workers are forked, and excluded from
+the garbage collection that runs after each task.
 """
 
 import gc

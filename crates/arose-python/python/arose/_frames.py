@@ -1,4 +1,4 @@
-"""`arose dedup` for a Spark DataFrame: every row comes back, with what was found about it."""
+"""`arose dedup` for a Spark DataFrame: returns every row with its decision and evidence."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ._arose import InputError, SettingError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: The number of a row, which the result has, too.
+#: The number of a row, also a column of the result.
 ROW = "arose_row"
-#: Columns that the result has besides those of the input.
+#: Additional columns of the result.
 FOUND = (ROW, "kept", "kept_row", "cluster", "rule", "similarity")
 
 
@@ -28,14 +28,15 @@ def dedup_frame(
     partitions: int | None = None,
     **options: Any,
 ) -> DataFrame:
-    """Find duplicates among the rows of `df` and return all rows with what was found.
+    """Find duplicates among the rows of `df` and return all rows with the results.
 
-    `text` is the column with the text, `id` one that `kept_id` shall refer to. The rows are written
-    to `directory` first, so that every executor sees the same ones. It must be one that all
-    executors see, and has to stay while the result is used. If Spark runs on this machine, the
-    default is a temporary directory, which is removed when Python ends. The new columns are `arose_row`, `kept`, `kept_row` (the row it was
-    dropped for), `cluster` (the kept row of its cluster), `rule`, `similarity` and, with `id`,
-    `kept_id`. A row without text is kept. Finding duplicates runs at once; the result is lazy.
+    `text` is the column with the text, `id` the column to which `kept_id` refers. The rows are
+    first written to `directory`, so that every executor reads the same rows. All executors must be
+    able to read it, and it must exist while the result is used. If Spark runs on this machine, the
+    default is a temporary directory, which is removed when Python ends. The new columns are
+    `arose_row`, `kept`, `kept_row` (the row for which it was dropped), `cluster` (the kept row of
+    its cluster), `rule`, `similarity` and, with `id`, `kept_id`. A row without text is kept. The
+    search for duplicates runs immediately; the result is lazy.
     """
     from pyspark.sql import functions as f
 

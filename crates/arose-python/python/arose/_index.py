@@ -30,6 +30,8 @@ class Index:
     """
 
     def __init__(self, native: _arose.Index) -> None:
+        if not isinstance(native, _arose.Index):
+            raise TypeError("call arose.Index.create(directory) or arose.Index.open(directory)")
         self._native = native
 
     @classmethod
@@ -113,7 +115,9 @@ class Index:
 
     def query(self, text: str, *, host: str | None = None) -> list[Match]:
         """Return the documents that are duplicates, oldest first."""
-        text = _settings.string("text", text)
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise TypeError(f"text is {kind}, expected str; for many texts call query_many")
         return self._native.query(text, _settings.text("host", host))
 
     def query_or_insert(self, name: str, text: str, *, host: str | None = None) -> list[Match]:

@@ -416,8 +416,7 @@ def _spill_texts(target: _arose.Spill, data: Any) -> None:
         items = iter(data)
     except TypeError:
         raise _unexpected(data) from None
-    for batch in _bounded(items):
-        target.push_texts(batch)
+    target.push_texts(items)
 
 
 def _unexpected(data: Any) -> TypeError:

@@ -7,15 +7,15 @@ import posixpath
 
 from ._store import Store, is_address
 
-#: Ends of names that tell how a file is compressed.
+#: Extensions of compressed files.
 PACKINGS = ("gz", "zst", "xz", "bz2")
 
 
 def name_copies(store: Store, copies: list[tuple[int, str, str]]) -> str:
-    """Gives copies, as (part, source, name), the names of a run on one machine; that of all.
+    """Rename copies, given as (part, source, name), as on one machine; return the common name.
 
-    A single copy becomes `kept.jsonl`, `kept.warc.gz` and so on. Of several, each becomes a file in
-    `kept.files`, under the path of its source; a source of which there are several parts becomes
+    A single copy becomes `kept.jsonl`, `kept.warc.gz` and so on. Each of several becomes a file in
+    `kept.files`, under the path of its source. A source with several parts becomes
     `NAME-00000.jsonl` and so on.
     """
     for there in ("../kept.files", *_old(store)):
@@ -42,7 +42,7 @@ def name_copies(store: Store, copies: list[tuple[int, str, str]]) -> str:
 
 
 def _old(store: Store) -> list[str]:
-    """Kept documents of an earlier run in one file."""
+    """Return the kept documents of an earlier run in one file."""
     if not store.is_local:
         return []
     folder = store.path("..")
@@ -59,7 +59,7 @@ def _safe(path: str) -> str:
 
 
 def _suffix(source: str) -> str:
-    """The end of a file name that tells its format: `jsonl.gz`."""
+    """Return the end of a file name that determines its format: `jsonl.gz`."""
     names = posixpath.basename(source).split(".")
     if len(names) == 1:
         return "data"

@@ -18,20 +18,20 @@ Unit = Literal["token", "line", "paragraph", "sentence"]
 
 
 class Passages:
-    """What a search for passages found.
+    """The results of a search for passages.
 
-    Of rows (texts, tables, datasets) everything goes by the rows of the input: columns are called
-    `row`, and `documents` has one row for each, in order, also where the text is null. Of files it
-    goes by documents, and columns are called `doc`.
+    For rows (texts, tables, datasets), the tables refer to the rows of the input: columns are called
+    `row`, and `documents` has one row for each, in order, even if the text is null. For files, they
+    refer to documents, and columns are called `doc`.
     """
 
     #: A row per row or document: how much of it is repeated, removed and left.
     documents: Table
-    #: A row per passage, with its length and how often it occurs; None with `against`.
+    #: A row per passage, with its length and its number of occurrences; None with `against`.
     passages: Table | None
     #: A row per place of a passage, in tokens, characters and bytes; None with `against`.
     places: Table | None
-    #: A row per repeated span, with the place it repeats; None with `against`.
+    #: A row per repeated span, with the place that it repeats; None with `against`.
     removed: Table | None
     #: With `against`, a row per item of the reference: how much of it was found, and where.
     items: Table | None
@@ -64,12 +64,12 @@ class Passages:
             weakref.finalize(self, _inputs.remove, work)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Temporary files are not there for whoever reads it back.
+        # Temporary files do not exist for the process that unpickles it.
         return {**self.__dict__, "_work": None}
 
     @property
     def is_by_rows(self) -> bool:
-        """Whether the input was rows, and not files."""
+        """Whether the input was rows, not files."""
         return "row" in self.documents.column_names
 
     @property
@@ -85,9 +85,9 @@ class Passages:
         return files
 
     def texts(self) -> list[str | None]:
-        """Return the text of every row without what was removed, in the order of the input.
+        """Return the text of every row without the removed passages, in input order.
 
-        None where the text is null, or where the row is dropped because too little is left.
+        None if the text is null, or if the row is dropped because too little is left.
 
         >>> licence = "permission is hereby granted free of charge"
         >>> texts = [licence + " to you", None, "as ever " + licence + " to me"]
@@ -168,13 +168,13 @@ def passages(
 ) -> Passages:
     """Find passages that occur more than once, or that occur in a reference, and remove them.
 
-    `data`, `texts` and `files` are what `dedup` takes. The options are those of `arose passages`:
-    a passage has at least `min` tokens (default: 50, and 13 with `against`) or, with `unit`, `span`
-    lines, paragraphs or sentences. `remove` cuts it out of later places, of all places, or of the
-    documents where a reference was found; `found.texts()` then has the texts that are left.
+    `data`, `texts` and `files` are those of `dedup`. The options are those of `arose passages`: a
+    passage has at least `min` tokens (default: 50, or 13 with `against`) or, with `unit`, `span`
+    lines, paragraphs or sentences. `remove` cuts passages from later places, from all places, or
+    from the documents that contain a reference. `found.texts()` then returns the remaining texts.
 
-    `against` is a reference: files, texts or a table, told apart as `data` is. Its documents, the
-    items, are looked for in `data`. A table has its own text column, or one named as `text_field`.
+    `against` is a reference: files, texts or a table, distinguished as for `data`. Its documents, the
+    items, are searched for in `data`. A table has its own text column, or one named as `text_field`.
 
     >>> licence = "permission is hereby granted free of charge to any person"
     >>> found = arose.passages([f"one {licence}", f"two {licence}", "three"], min=8)
@@ -279,7 +279,7 @@ def _run(
 def _reference(
     against: Any, file: Path, reading: dict[str, Any], rows: Rows | None
 ) -> Rows:
-    """Write a reference, with the names of columns that the run looks at."""
+    """Write a reference, with the column names that the run uses."""
     usual = _arose.usual_names()
     if rows is not None:
         text, id = rows.columns["text"] or usual["text"][0], rows.columns["id"] or usual["id"][0]

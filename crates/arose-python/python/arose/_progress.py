@@ -1,4 +1,4 @@
-"""A progress bar in terminals and notebooks: `tqdm` where it is installed, a plain line otherwise."""
+"""A progress bar in terminals and notebooks: `tqdm` if it is installed, a plain line otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Callback = Callable[[str, int, "int | None"], Any]
 
 
 class Bar:
-    """One bar per stage; called with stage, records done and records in all."""
+    """One bar per stage; called with stage, processed records and total records."""
 
     def __init__(self) -> None:
         self._stage = ""
@@ -39,7 +39,7 @@ class Bar:
         self._width = len(line)
 
     def close(self) -> None:
-        """Ends the line of the current stage."""
+        """End the line of the current stage."""
         if self._bar is not None:
             self._bar.close()
         elif self._width:
@@ -58,14 +58,14 @@ def _tqdm(stage: str, total: int | None) -> Any:
 
 
 def is_interactive() -> bool:
-    """Whether someone watches: a terminal or a notebook."""
+    """Return whether the output is a terminal or a notebook."""
     if "ipykernel" in sys.modules:
         return True
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def callback_of(progress: Any) -> Callback | None:
-    """What to call while a run is at work."""
+    """Return the function to call during a run."""
     if progress is None:
         return Bar() if is_interactive() else None
     if isinstance(progress, bool):
@@ -77,6 +77,6 @@ def callback_of(progress: Any) -> Callback | None:
 
 
 def close(callback: Callback | None) -> None:
-    """Ends a bar, also after an error."""
+    """End a bar, also after an error."""
     if isinstance(callback, Bar):
         callback.close()

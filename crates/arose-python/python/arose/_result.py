@@ -22,6 +22,7 @@ OTHERS = {
     "dropped_empty": "empty and dropped",
     "dropped_filtered": "filtered out",
     "dropped_known": "already in the index",
+    "dropped_superseded": "superseded by a later version",
 }
 
 

@@ -1,4 +1,4 @@
-"""What messages, chunks and rows consist of, as the compiled part says."""
+"""Schemas of messages, chunks and rows, from the compiled part."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SCHEMAS = _arose.schemas()
 
 
 def arrow(name: str) -> Any:
-    """A schema of pyarrow."""
+    """Return a pyarrow schema."""
     return pa.schema([(column, _TYPES[kind]) for column, kind, _ in _SCHEMAS[name]])
 
 
 def spark(name: str) -> str:
-    """A schema as Spark takes it."""
+    """Return a Spark schema."""
     return ", ".join(f"{column} {kind}" for column, kind, _ in _SCHEMAS[name])

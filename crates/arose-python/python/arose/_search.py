@@ -18,9 +18,9 @@ class SearchResults:
 
     #: A row per result: rank, doc, cluster, id, url, title, score, snippet and others.
     hits: Table
-    #: Documents that match, exactly.
+    #: Exact number of matching documents.
     n_documents: int
-    #: Results that makes: fewer than documents where duplicates are collapsed.
+    #: Number of results; less than that of documents if duplicates are collapsed.
     n_results: int
     #: The offset of the next results; None if there are no more.
     next: int | None
@@ -61,8 +61,8 @@ def search(
     """Search the output of `dedup` over files, a crawl, or a directory of web archives.
 
     The query language is that of `arose search`: words, `"phrases"`, `OR`, `-word`, `site:`,
-    `title:`, `lang:`, `year:`. The first search makes an index in the directory, or in `index` if
-    that is read-only. `collapse` says which documents are one result: duplicates and versions of
+    `title:`, `lang:`, `year:`. The first search builds a search index in the directory, or in `index` if
+    that is read-only. `collapse` says which documents form one result: duplicates and versions of
     the same content (`"content"`, also `True`), duplicates (`"same"`) or none (`"none"`, also
     `False`). A site has at most `per_site` results (default: 2; 0 for any number).
 
@@ -99,7 +99,7 @@ def search(
 
 
 def _level(collapse: object) -> object:
-    """The name of a level for a flag."""
+    """Return the name of a level for a flag."""
     if isinstance(collapse, bool):
         return "content" if collapse else "none"
     return collapse
@@ -108,7 +108,7 @@ def _level(collapse: object) -> object:
 def crawl_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the state and counters of a crawl: what `arose crawl status --json` prints.
 
-    The state is `running`, `interrupted` or `stopped in good order`. A crawl may run meanwhile.
+    The state is `running`, `interrupted` or `stopped in good order`. The crawl may be running.
     """
     status: dict[str, Any] = json.loads(_arose.crawl_status(_settings.directory("directory", directory)))
     return status
@@ -117,7 +117,7 @@ def crawl_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
 def crawl_statistics(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Return the course of a crawl: a dict for each line of its `statistics.jsonl`.
 
-    `pandas.DataFrame(arose.crawl_statistics(directory))` makes a table of it.
+    `pandas.DataFrame(arose.crawl_statistics(directory))` turns it into a table.
     """
     path = Path(_settings.directory("directory", directory)) / "statistics.jsonl"
     try:

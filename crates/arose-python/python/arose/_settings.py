@@ -1,4 +1,4 @@
-"""Parameters, checked before anything runs: what Python passes, in the shape of the compiled part."""
+"""Checks parameters before a run and converts them for the compiled part."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "sort": ("score", "newest"),
     "collapse": ("content", "same", "none"),
 }
-#: What parameters of `passages` are chosen from.
+#: Choices for parameters of `passages`.
 PASSAGES: dict[str, tuple[str, ...]] = {
     "unit": ("token", "line", "paragraph", "sentence"),
     "scope": ("any", "across", "within"),
@@ -49,7 +49,7 @@ PASSAGES: dict[str, tuple[str, ...]] = {
     "remove": ("later", "all", "spans", "documents"),
     "cut": ("sentence", "line", "paragraph"),
 }
-#: Parameters that are whole numbers, with the smallest value.
+#: Parameters that are whole numbers, with their minimum.
 WHOLE = {
     "w": 1,
     "cjk_w": 1,
@@ -70,12 +70,12 @@ WHOLE = {
     "offset": 0,
     "per_site": 0,
 }
-#: Those that are sizes.
+#: Those that are sizes in bytes.
 BYTES = ("memory", "max_file_size")
-#: Of some of them, the largest value.
+#: Maximum values of some of them.
 MOST = {
     "samples": 65535,
-    # More than any machine has cores, and fewer than would stop it.
+    # More than the cores of any machine, and few enough not to stop it.
     "threads": 1024,
     "min": 65536,
     "span": 65536,
@@ -98,14 +98,14 @@ FLAGS = (
     "rebuild",
     "read_only",
 )
-#: Parameters that cannot be left out.
+#: Required parameters.
 NEEDED = ("policy", "verify", "keep", "exact", "short", "cap", "pairs", "seed", "mode", "dropped", "unit", "collapse")
 
 
 def checked(
     options: dict[str, Any], choices: dict[str, tuple[str, ...]] = CHOICES
 ) -> dict[str, Any]:
-    """The same options as plain Python values; an error names the parameter and what it expects."""
+    """Return the options as plain Python values; an error names parameter and expected value."""
     return {name: _checked(name, value, choices) for name, value in options.items()}
 
 
@@ -132,7 +132,7 @@ def _choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 def _whole(name: str, value: Any, least: int) -> int:
     try:
-        # NumPy's integers are numbers, too; booleans are none.
+        # NumPy integers are numbers too; booleans are not.
         number = operator.index(value) if not isinstance(value, bool) else None
     except TypeError:
         number = None
@@ -162,7 +162,7 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def names(parameter: str, field: str | Sequence[str] | None) -> list[str]:
-    """One name or several."""
+    """Return one name or several as a list."""
     if field is None:
         return []
     if isinstance(field, str):
@@ -177,7 +177,7 @@ def names(parameter: str, field: str | Sequence[str] | None) -> list[str]:
 
 
 def samples(parameter: str, value: Any, n: int) -> list[int]:
-    """The samples of a sketch."""
+    """Check the MinHash values of a sketch."""
     try:
         found = [operator.index(number) for number in value]
     except TypeError:
@@ -188,21 +188,21 @@ def samples(parameter: str, value: Any, n: int) -> list[int]:
 
 
 def string(parameter: str, value: Any) -> str:
-    """A string."""
+    """Check a string."""
     if isinstance(value, str):
         return value
     raise TypeError(f"{parameter} is {type(value).__name__}, expected str")
 
 
 def text(parameter: str, value: Any) -> str | None:
-    """A string or nothing."""
+    """Check a string or None."""
     if value is None or isinstance(value, str):
         return value
     raise SettingError(f"{parameter}={value!r}, expected a string")
 
 
 def path(parameter: str, value: Any) -> str | None:
-    """A path or nothing."""
+    """Check a path or None."""
     if value is None:
         return None
     try:
@@ -215,7 +215,7 @@ def path(parameter: str, value: Any) -> str | None:
 
 
 def directory(parameter: str, value: Any) -> str:
-    """A path, which must be there."""
+    """Check a required path."""
     found = path(parameter, value)
     if found is None:
         raise SettingError(f"{parameter}=None, expected a path")
@@ -223,7 +223,7 @@ def directory(parameter: str, value: Any) -> str:
 
 
 def table_name(name: Any) -> str:
-    """The name of a table, which is part of IDs and of a file name."""
+    """Check the name of a table, which is part of IDs and of a file name."""
     if name is None:
         return "table"
     if isinstance(name, str) and name and len(name) <= 200 and not set(name) & set("/\\\0#"):
@@ -243,7 +243,7 @@ def reading(
     all_text: bool = False,
     strict: bool = False,
 ) -> dict[str, Any]:
-    """How documents are read."""
+    """Return the settings for reading documents."""
     options = {"mode": mode, "success": success, "all_text": all_text, "strict": strict}
     return {
         **checked({**options, "threads": threads}),

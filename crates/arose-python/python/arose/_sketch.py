@@ -14,9 +14,9 @@ from ._settings import Policy, names
 class Sketcher:
     """Sketches that a policy compares.
 
-    For jaccard a sketch is a list of `samples` minima (128 if not given) of shingles of `w` tokens;
-    for b it is six super-shingles, for c a simhash of 384 bits, for combined and site both. Only
-    sketches with the same settings can be compared.
+    For jaccard, a sketch is a list of `samples` MinHash values (default: 128) of shingles of `w`
+    tokens. For b it is six super-shingles, for c a simhash of 384 bits, for combined and site both.
+    Only sketches with the same settings can be compared.
 
     >>> sketcher = arose.Sketcher("jaccard", samples=128)
     >>> table = sketcher.sketch(["a rose is a rose is a rose", ""])
@@ -59,7 +59,7 @@ class Sketcher:
 
     def sketch(self, texts: Any) -> Table:
         """Sketch texts: a list of strings, or a string array of pyarrow, polars, pandas or any
-        other library that speaks Arrow.
+        other library that supports Arrow.
 
         The result has a row per text: n_tokens, digest (equal for exact duplicates), and
         samples, features or simhash, which are null for texts without tokens.
@@ -73,7 +73,7 @@ class Sketcher:
         return self._native.sketch(texts)
 
     def stream(self, texts: Any, *, text_field: str | Sequence[str] = ()) -> SketchReader:
-        """Sketch texts while they come, in batches: the input need not fit into memory.
+        """Sketch texts as they arrive, in batches: the input need not fit into memory.
 
         Takes an Arrow stream, of strings or of tables with a column of text (`text_field`, `text`
         by default), or any iterable of strings. The result has the columns of `sketch`; it is an
@@ -89,7 +89,7 @@ class Sketcher:
         return self._native.stream(_inputs.stream(texts, fields), fields)
 
     def estimate(self, a: Sequence[int], b: Sequence[int]) -> float | None:
-        """Estimate the similarity of two texts from their samples; None if either has none.
+        """Estimate the similarity of two texts from their MinHash values; None if either has none.
 
         >>> sketcher = arose.Sketcher(w=2)
         >>> texts = ["one two three four five", "one two three four six"]

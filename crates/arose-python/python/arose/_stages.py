@@ -1,4 +1,4 @@
-"""What a run keeps: tables and notes in a directory, and which stages are done."""
+"""The stored state of a run: tables and notes in a directory, and completed stages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
 
 class StoreFiles:
-    """A directory that this machine and all workers see: what is small is read without Spark.
+    """A directory that this machine and all workers can read. Small data is read without Spark.
 
-    Workers write files that no other task has. Which of them make a table is said in a list, which
-    is written last: attempts that failed, and drivers that were replaced, leave files that nobody
-    reads.
+    Every task writes its own files. A list, which is written last, says which of them form a table.
+    So files of failed attempts and of replaced drivers are never read.
     """
 
     def __init__(self, folder: str) -> None:
@@ -34,14 +33,14 @@ class StoreFiles:
         return self.store.path(name)
 
     def kept(self, name: str, kind: int | str) -> list[str]:
-        """Files of a stored table with messages of a kind, or with `chunks` or `shards`."""
+        """Return the files of a stored table with messages of a kind, or with `chunks` or `shards`."""
         listed = self.store.text(f"{name}.files")
         if listed is None:
             return []
         return [file for file in listed.split("\n") if file.endswith(f".{kind}")]
 
     def keep(self, name: str, files: list[str]) -> None:
-        """Makes files that workers have written a stored table; others of theirs go."""
+        """Turn files of workers into a stored table, and remove their other files."""
         self.store.write_text(f"{name}.files", "\n".join(files))
         self._remove_others(name, set(files))
 
@@ -51,7 +50,7 @@ class StoreFiles:
                 self.store.remove(file)
 
     def publish(self, name: str, files: list[str]) -> None:
-        """Makes files that workers have written a result, in the order of their names."""
+        """Turn files of workers into a result, in the order of their names."""
         import pyarrow.parquet as pq
 
         folder = f"../{name}.parquet"
@@ -66,12 +65,12 @@ class StoreFiles:
     def rows(
         self, name: str, kind: int | str, columns: list[str]
     ) -> Iterator[tuple[Any, ...]]:
-        """Rows of these columns in a stored table; none if there is no such table."""
+        """Return rows of these columns in a stored table; none if it does not exist."""
         for batch in kept(self.store, self.kept(name, kind)):
             yield from zip(*(batch.column(column).to_pylist() for column in columns))
 
     def count(self, name: str, column: str) -> dict[Any, int]:
-        """How often each value of a column of a result occurs."""
+        """Count the occurrences of each value of a column of a result."""
         import pyarrow.parquet as pq
 
         counts: dict[Any, int] = {}
@@ -93,7 +92,7 @@ class StoreFiles:
 
 
 class SparkFiles:
-    """A directory wherever Spark writes."""
+    """A directory in any file system to which Spark can write."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self.spark = spark
@@ -130,12 +129,12 @@ class SparkFiles:
             file.write(bytearray(text.encode()))
             file.close()
             return
-        # The client of Spark Connect has no files; a table with one row is read like one.
+        # The client of Spark Connect cannot write files, but a table with one row is read like one.
         rows = self.spark.createDataFrame([(json.dumps(json.loads(text)),)], "value string")
         rows.coalesce(1).write.mode("overwrite").text(f"{self.folder}/{name}")
 
     def clear(self) -> None:
-        """Nothing is removed: stages are written over, and those of other settings are not read."""
+        """Remove nothing: stages are overwritten, and those of other settings are not read."""
         self.write("settings.json", "{}")
 
 
@@ -143,7 +142,7 @@ Files = StoreFiles | SparkFiles
 
 
 class Stages:
-    """Which stages are done, under the settings they were done with."""
+    """The completed stages, with the settings under which they were completed."""
 
     def __init__(self, files: Files, settings: dict[str, Any], force: bool) -> None:
         self.files = files
@@ -176,8 +175,8 @@ class Stages:
                     "start over with force"
                 )
             raise _arose.AroseError(
-                f"the output holds a run with another {name}: {json.dumps(there.get(name))} there, "
-                f"{json.dumps(here[name])} here; choose another directory or replace it with force"
+                f"the output already contains a run with {name} {json.dumps(there.get(name))}, not "
+                f"{json.dumps(here[name])}; choose another directory or replace the run with force"
             )
 
     def done(self, name: str) -> dict[str, Any] | None:
@@ -199,14 +198,14 @@ class Stages:
         self.files.write(f"{name}.json", json.dumps(stage))
 
     def check_owner(self) -> None:
-        """Raise an error if another driver goes on with this run."""
+        """Raise an error if another driver has taken over this run."""
         there = json.loads(self.files.read("driver.json") or "{}")
         if there.get("driver") != self.owner:
             raise _arose.AroseError("another driver was started on this output; this one stops")
 
 
 def files_of(spark: SparkSession, output: str) -> Files:
-    """Where a run keeps its files."""
+    """Return the directory of the files of a run."""
     if "://" in output and not is_object(output):
         return SparkFiles(spark, f"{output}/.arose-spark")
     return StoreFiles(f"{os.fspath(output)}/.arose-spark")

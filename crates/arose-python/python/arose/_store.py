@@ -1,7 +1,7 @@
-"""Directories that the driver and all workers see: a path, or `s3://bucket/prefix`.
+"""Directories that the driver and all workers can read: a path, or `s3://bucket/prefix`.
 
-Files of an object store are read and written by the workers themselves, so Spark needs no client of
-it. They find the store as other programs do: `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`
+The workers themselves read and write the files of an object store, so Spark needs no client for it.
+They find the store as other programs do: `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`
 and `AWS_SECRET_ACCESS_KEY`, or the role of the machine.
 """
 
@@ -23,17 +23,17 @@ OBJECTS = ("s3://", "gs://")
 
 
 def is_object(path: str) -> bool:
-    """Whether workers read and write this address themselves."""
+    """Return whether workers read and write this URL themselves."""
     return path.startswith(OBJECTS)
 
 
 def is_address(path: str) -> bool:
-    """Whether this is an address, and not a path."""
+    """Return whether this is a URL, not a path."""
     return "://" in path
 
 
 class Store:
-    """A directory and what is below it. Names are relative to it, paths are those of the store."""
+    """A directory tree. Names are relative to it, paths are those of the store."""
 
     def __init__(self, root: str) -> None:
         self.root: str = root if is_object(root) else os.path.abspath(root)
@@ -62,7 +62,7 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[Any]:
-        """A new file; of one that fails nothing is left."""
+        """Open a new file, which is removed if writing fails."""
         path = self.path(name)
         if self.is_local:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -91,7 +91,7 @@ class Store:
             return None
 
     def write_text(self, name: str, text: str) -> None:
-        """Writes a small file, completely or not at all."""
+        """Write a small file atomically."""
         partial = f"{name}.part" if self.is_local else name
         with self.writing(partial) as file:
             file.write(text.encode())
@@ -99,7 +99,7 @@ class Store:
             os.replace(self.path(partial), self.path(name))
 
     def names(self, name: str) -> list[str]:
-        """The names of all files below a directory."""
+        """Return the names of all files below a directory."""
         from pyarrow.fs import FileSelector, FileType
 
         selector = FileSelector(self.path(name), recursive=True, allow_not_found=True)
@@ -117,7 +117,7 @@ class Store:
         self.fs.move(self.path(name), path)
 
     def remove(self, name: str) -> None:
-        """Removes a file, or a directory with everything in it."""
+        """Remove a file, or a directory with everything in it."""
         path = self.path(name)
         if self.is_local:
             if os.path.isfile(path):
@@ -129,7 +129,7 @@ class Store:
 
     @contextlib.contextmanager
     def copy_here(self, path: str) -> Iterator[str]:
-        """A file of the store on this machine, while it is used."""
+        """Provide a file of the store on this machine while it is used."""
         with tempfile.TemporaryDirectory(prefix="arose-") as folder:
             here = os.path.join(folder, posixpath.basename(path))
             with self.fs.open_input_stream(path) as source, open(here, "wb") as copy:
@@ -144,7 +144,7 @@ def _file_system(root: str) -> Any:
         return fs.LocalFileSystem()
     if not root.startswith("s3://"):
         return fs.FileSystem.from_uri(root)[0]
-    # Otherwise the region of a bucket is asked of the network.
+    # Otherwise the region of a bucket is looked up over the network.
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint is None and region is None:
@@ -157,9 +157,9 @@ def _file_system(root: str) -> Any:
 
 
 def find(inputs: list[str]) -> list[tuple[str, int, int]]:
-    """Files of an object store that addresses stand for: address, bytes and time of change.
+    """Return the files of an object store for URLs: URL, bytes and modification time.
 
-    An address is a file, a directory, or a pattern; hidden files are passed by.
+    A URL is that of a file, a directory or a pattern. Hidden files are skipped.
     """
     found: dict[str, tuple[int, int]] = {}
     for address in inputs:
@@ -199,11 +199,11 @@ def _matching(fs: Any, path: str) -> Iterator[Any]:
 
 
 def _fits(path: str, pattern: str) -> bool:
-    """Whether a path is what a pattern stands for; a star stays within a name."""
+    """Return whether a path matches a pattern; a star matches within a name."""
     names, patterns = path.split("/"), pattern.split("/")
     if len(names) < len(patterns):
         return False
-    # What lies below a directory that fits is meant, too.
+    # Files below a matching directory match too.
     return all(fnmatch.fnmatchcase(name, pattern) for name, pattern in zip(names, patterns))
 
 

@@ -1,8 +1,8 @@
 """The job as stages over messages, for any engine that can shuffle.
 
 A stage is a step of the compiled part (`arose._arose.Worker`), applied to the messages of other
-stages. An engine stores the tables of messages, moves messages to their parts and runs steps; the
-plan here says what goes where. What a stage has stored is not done again.
+stages. An engine stores the tables of messages, moves messages to their parts and runs steps. The
+plan here connects them. Completed stages are not repeated.
 """
 
 from __future__ import annotations
@@ -28,68 +28,68 @@ PAIR, WANT, JUDGE, EDGE, LINK = (KINDS[k] for k in ("PAIR", "WANT", "JUDGE", "ED
 LISTED, TAKEN, PLACES, COPIES = (KINDS[k] for k in ("LISTED", "TAKEN", "PLACES", "COPIES"))
 
 MESSAGES = _schemas.arrow("messages")
-#: What the messages of a partition are sorted by.
+#: The sort order of the messages of a partition.
 ORDER = ["part", "kind", "seq"]
-#: Bytes that the messages of one part should have, about.
+#: Approximate bytes of the messages of one part.
 PART_BYTES = 16 << 20
-#: Parts at most, by what steps do with them: those that sort in files take parts of any size, and
-#: fewer parts make larger messages.
+#: Maximum number of parts, by stage. Steps that sort in files take parts of any size, and fewer
+#: parts give larger messages.
 MAX_PARTS = {"runs": 1 << 12, "candidates": 1 << 14, "verify": 1 << 15}
-#: Bytes of input in a part, about.
+#: Approximate bytes of input in a part.
 INPUT_BYTES = 32 << 20
-#: Rows in a group of a Parquet file, at least.
+#: Minimum number of rows in a row group of a Parquet file.
 ROW_GROUP = 1 << 16
-#: Documents whose sketches, 388 bytes each, are read where they are.
+#: Maximum number of documents whose sketches, 388 bytes each, are read from their files.
 MAX_READ = 1 << 23
-#: Edges whose components are found in one part; of more, by rounds.
+#: Maximum number of edges whose components are found in one part; otherwise in rounds.
 MAX_EDGES = PART_BYTES // 8
-#: More rounds than any graph of four billion nodes takes.
+#: More rounds than any graph of four billion nodes needs.
 MAX_ROUNDS = 100
 
 
 class Engine(Protocol):
-    """What the plan needs of an engine. Tables are the engine's own; those with a name are stored.
+    """The engine that the plan needs. It has its own type of tables; named tables are stored.
 
-    Every function that makes a table may be lazy.
+    Every function that returns a table may be lazy.
     """
 
-    #: The directory that keeps what was read, if all workers see one; otherwise messages do.
+    #: The directory of the data read, if all workers share one; otherwise it is in messages.
     chunk_folder: str | None
 
     def chunks(self, kind: int, bytes: str, more: str | None = None) -> Any:
-        """Columns of what was read, as messages."""
+        """Return columns of the data read, as messages."""
 
     def stored(self, name: str, *kinds: int) -> Any:
-        """The messages of these kinds in a stored table."""
+        """Return the messages of these kinds in a stored table."""
 
     def map(self, tables: list[Any], step: str, context: str) -> Any:
-        """Applies a step to messages as they lie."""
+        """Apply a step to messages without moving them."""
 
     def reduce(self, tables: list[Any], step: str, context: str) -> Any:
-        """Brings messages to their parts, in order, and applies a step."""
+        """Move messages to their parts, in order, and apply a step."""
 
     def store(self, name: str, table: Any) -> None:
-        """Stores a table of messages."""
+        """Store a table of messages."""
 
     def store_rows(self, name: str, steps: list[tuple[str, list[Any], str, str]]) -> None:
-        """Stores rows as a result: those of each (map or reduce, tables, step, context)."""
+        """Store rows as a result: those of each (map or reduce, tables, step, context)."""
 
     def notes(self, name: str) -> list[str]:
-        """The notes in a stored table."""
+        """Return the notes in a stored table."""
 
     def store_kept(self, tables: list[Any], step: str, context: str) -> dict[str, Any]:
-        """Copies the records that stay, as a step says; `kept_in`, the name of what was made if
-        anything was, and `lost`, files that could not be copied completely."""
+        """Copy the kept records, as listed by a step. Return `kept_in`, the name of the output if
+        there is any, and `lost`, files that could not be copied completely."""
 
     def shards(self) -> list[tuple[int, int, int]]:
-        """Shards of what was read: part, documents, tokens."""
+        """Return the shards of the data read: part, documents, tokens."""
 
     def places(self) -> list[tuple[int, int, int]]:
-        """Chunks in files: part, first document in it, and where the sketch of that starts."""
+        """Return the chunks in files: part, its first document, and the start of its sketch."""
 
 
 class Stages(Protocol):
-    """What is done, and what was noted about it."""
+    """The completed stages and their notes."""
 
     def done(self, name: str) -> dict[str, Any] | None: ...
 
@@ -99,9 +99,9 @@ class Stages(Protocol):
 def work(
     batches: Iterator[Any], step: str, options: str, context: str, rows: bool
 ) -> Iterator[Any]:
-    """Runs a step over batches of messages; gives batches of messages, or of rows.
+    """Run a step over batches of messages; yield batches of messages, or of rows.
 
-    The steps `read` and `read-bytes` take parts of the input instead, and give chunks.
+    The steps `read` and `read-bytes` take parts of the input instead, and yield chunks.
     """
     if step.startswith("read"):
         yield from _read(batches, options, json.loads(context))
@@ -116,7 +116,7 @@ def work(
 
 
 def _given(worker: Any, rows: bool) -> Iterator[Any]:
-    """What a step gives until it waits for messages."""
+    """Yield the output of a step until it waits for messages."""
     while (given := worker.next()) is not None:
         table, is_rows = given
         if is_rows == rows:
@@ -124,7 +124,7 @@ def _given(worker: Any, rows: bool) -> Iterator[Any]:
 
 
 def _use_local_dirs() -> None:
-    """Has steps sort in the directory that Spark keeps its own files in."""
+    """Let steps sort in the local directory of Spark."""
     if "TMPDIR" not in os.environ and (folders := os.environ.get("SPARK_LOCAL_DIRS")):
         os.environ["TMPDIR"] = folders.split(",")[0]
 
@@ -132,10 +132,10 @@ def _use_local_dirs() -> None:
 def write_rows(
     batches: Iterator[Any], store: Store, folder: str, is_consecutive: bool
 ) -> Iterator[Any]:
-    """Writes rows to files that no other task has; their names, which sort like their rows.
+    """Write rows to files of this task. Yield their names, which sort like their rows.
 
-    A row whose first column does not follow that of the row before begins a new file, if rows are
-    consecutive: a file then has the rows of a shard.
+    If rows are consecutive, a row whose first column does not follow that of the previous row starts
+    a new file: a file then has the rows of a shard.
     """
     import pyarrow.parquet as pq
 
@@ -153,7 +153,7 @@ def write_rows(
 
 
 def _runs(batches: Iterator[Any], is_consecutive: bool) -> Iterator[tuple[int, Iterator[Any]]]:
-    """Batches whose rows follow each other, and the number of the first row."""
+    """Yield batches of consecutive rows, and the number of the first row."""
     batches = (batch for batch in batches if len(batch))
     waiting = next(batches, None)
 
@@ -182,9 +182,9 @@ def _row_groups(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def keep(batches: Iterator[Any], store: Store, folder: str) -> Iterator[Any]:
-    """Writes messages to files that no other task has, one for each kind, or chunks; their names.
+    """Write messages to files of this task, one for each kind, or chunks. Yield their names.
 
-    Beside chunks there is a file with the sizes of shards, so that nobody looks at all chunks.
+    Next to chunks there is a file with the sizes of shards, so that not all chunks are read.
     """
     stem = f"{folder}/{uuid.uuid4()}"
     shards: dict[int, list[Any]] = {}
@@ -224,7 +224,7 @@ def _add_shards(shards: dict[int, list[Any]], chunks: Any) -> None:
 def copy_kept(
     batches: Iterator[Any], store: Store, folder: str, options: str, start: str | None
 ) -> Iterator[Any]:
-    """Copies the records that stay, a file for each row; part, source and name of each, and the
+    """Copy the kept records, a file for each row. Yield part, source and name of each, and the
     source as JSON if some of it could not be copied.
 
     Relative sources start at a directory.
@@ -273,7 +273,7 @@ def _by_kind(batch: Any) -> list[tuple[Any, Any]]:
 
 
 def kept(store: Store, names: Iterable[str]) -> Iterator[Any]:
-    """The batches in files that `keep` has written."""
+    """Yield the batches in files written by `keep`."""
     for name in names:
         with store.reading(name) as file:
             reader = pa.ipc.open_file(file)
@@ -282,7 +282,7 @@ def kept(store: Store, names: Iterable[str]) -> Iterator[Any]:
 
 
 def as_messages(batches: Iterator[Any], kind: int, bytes: str, more: str | None) -> Iterator[Any]:
-    """Columns of chunks as messages."""
+    """Yield columns of chunks as messages."""
     for batch in batches:
         columns = [
             batch.column("part"),
@@ -295,12 +295,12 @@ def as_messages(batches: Iterator[Any], kind: int, bytes: str, more: str | None)
 
 
 def messages(batches: Iterator[Any]) -> Iterator[Any]:
-    """Batches of messages, all with the same schema."""
+    """Yield batches of messages, all with the same schema."""
     return (pa.record_batch(batch.columns, schema=MESSAGES) for batch in batches)
 
 
 def in_order(batches: Iterator[Any]) -> Iterator[Any]:
-    """The batches as they come; if messages are out of order, an error."""
+    """Yield the batches unchanged; raise an error if messages are out of order."""
     last = (-1 << 63, 0, 0)
     for batch in batches:
         for message in zip(*(batch.column(name).to_pylist() for name in ORDER)):
@@ -313,7 +313,7 @@ def in_order(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def put_in_order(batches: Iterator[Any]) -> Iterator[Any]:
-    """The batches sorted, which takes as much memory as they do."""
+    """Yield the batches sorted, which takes as much memory as they do."""
     if all_of_them := list(batches):
         table = pa.Table.from_batches(all_of_them)
         yield from table.sort_by([(name, "ascending") for name in ORDER]).to_batches(8)
@@ -321,7 +321,7 @@ def put_in_order(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _read(batches: Iterator[Any], options: str, context: dict[str, Any]) -> Iterator[Any]:
     version, numbers, chunk_folder = context["version"], context.get("numbers"), context["chunks"]
-    # Names of documents hold paths as they were given: relative ones start where the driver is.
+    # Names of documents contain paths as passed. Relative ones start at the driver's directory.
     folder = context.get("folder")
     with contextlib.chdir(folder) if folder else contextlib.nullcontext():
         for batch in batches:
@@ -341,12 +341,12 @@ def _read(batches: Iterator[Any], options: str, context: dict[str, Any]) -> Iter
 
 
 def start_of(place: bytes) -> int:
-    """Where a column of a chunk starts in its file."""
+    """Return the start of a column of a chunk in its file."""
     return int.from_bytes(place[:8], "little")
 
 
 def merge_notes(notes: list[str]) -> dict[str, Any]:
-    """Adds up counters, joins lists, and takes the greatest of what is called max."""
+    """Add up counters, join lists, and take the maximum of names with `max_`."""
     total: dict[str, Any] = {}
     for note in notes:
         _merge(total, json.loads(note))
@@ -368,9 +368,9 @@ def _merge(total: dict[str, Any], note: dict[str, Any]) -> None:
 class Plan:
     """Runs the stages after reading on an engine.
 
-    `n_parts` is the number of parts at least. Stored messages are addressed to parts, so it must be
-    the same whenever a run is resumed; on how many partitions the engine spreads parts does not
-    matter. `sizes` is what the compiled part says of its messages.
+    `n_parts` is the minimum number of parts. Stored messages are addressed to parts, so it must be
+    the same whenever a run is resumed. The number of partitions of the engine does not matter.
+    `sizes` are the sizes of messages from the compiled part.
     """
 
     def __init__(
@@ -397,7 +397,7 @@ class Plan:
             start += n_docs
 
     def run(self) -> dict[str, Any]:
-        """All stages; what was found."""
+        """Run all stages; return their results."""
         found = {"runs": self.runs()}
         found["candidates"] = self.candidates(found["runs"])
         self.n_pairs = found["candidates"].get("pairs", 0)
@@ -410,8 +410,8 @@ class Plan:
         return found
 
     def decide(self, n_links: int) -> tuple[str, list[str]]:
-        """Clusters, with rounds in which kept documents are compared once more; the last stage, and
-        those with accepted pairs."""
+        """Form clusters, with rounds in which kept documents are compared again. Return the last
+        stage, and the stages with accepted pairs."""
         links = ["verify"]
         for number in range(_arose.MAX_REPAIRS + 1):
             last_round = self.components(f"round-{number}", links, n_links)
@@ -428,7 +428,7 @@ class Plan:
         return stars, links
 
     def context(self, stage: str = "runs", n_bytes: float = 0, **more: Any) -> str:
-        """What steps are told; parts for so many bytes of messages."""
+        """Return the context of steps, with parts for this many bytes of messages."""
         n_parts = max(self.n_parts, min(MAX_PARTS[stage], int(n_bytes // PART_BYTES) + 1))
         return json.dumps(
             {
@@ -442,7 +442,7 @@ class Plan:
         )
 
     def stage(self, name: str, make: Any) -> dict[str, Any]:
-        """Stores the table of a stage, unless it is done; what was noted."""
+        """Store the table of a stage, unless it is complete; return its note."""
         note = self.stages.done(name)
         if note is None:
             self.engine.store(name, make())
@@ -463,7 +463,7 @@ class Plan:
 
     def candidates(self, runs: dict[str, Any]) -> dict[str, Any]:
         engine = self.engine
-        # As many sketches as a machine remembers of a file are read one by one; more are sent.
+        # Sketches are read one by one if a machine can cache the file; otherwise they are sent.
         is_read = engine.chunk_folder is not None and self.n_docs <= MAX_READ
         places = engine.places() if is_read else []
         starts = dict(self.starts)
@@ -507,11 +507,11 @@ class Plan:
                 engine.stored(groups, WANT),
             ]
             if self.options["verify"] == "text":
-                # Tokens that are in files are read there.
+                # Tokens in files are read from there.
                 kind = TOKENS if engine.chunk_folder is None else PLACES
                 tables.append(engine.chunks(kind, "tokens"))
             elif self.options["verify"] == "sketch" and self.sizes["has_samples"]:
-                # Samples take the place of tokens, of which there are none.
+                # MinHash values replace the tokens, of which there are none.
                 tables.append(engine.chunks(TOKENS, "vectors", "sketches"))
             cards = engine.reduce(tables, "fetch", context)
             return engine.reduce([cards, engine.stored(groups, JUDGE)], "verify", context)
@@ -519,8 +519,8 @@ class Plan:
         return self.stage(name, make)
 
     def components(self, stage: str, links: list[str], n_edges: int) -> str:
-        """Rounds until no node has to move, of few edges a single one; the name of the last one."""
-        # The same number of parts as in verification: links and edges meet by document.
+        """Run rounds until no node moves, a single one for few edges; return the last name."""
+        # The same number of parts as in verification: links and edges are joined by document.
         context = self.verify_context()
         engine = self.engine
         is_whole = n_edges <= MAX_EDGES
@@ -554,7 +554,7 @@ class Plan:
         return self.stage(name, make)
 
     def decided(self, stars: str) -> Any:
-        """What happens to the documents that are dropped."""
+        """Return the decisions on the dropped documents."""
         taken = [self.engine.stored("runs", CLASS, COPIES), self.engine.stored(stars, TAKEN)]
         return self.engine.reduce(taken, "decide", self.context())
 
@@ -583,7 +583,7 @@ class Plan:
         return note
 
     def kept(self, stars: str) -> dict[str, Any]:
-        """Copies the records that stay."""
+        """Copy the kept records."""
         note = self.stages.done("kept")
         if note is None:
             tables = [self.engine.chunks(DOCS, "docs"), self.decided(stars)]

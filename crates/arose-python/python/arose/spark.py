@@ -701,6 +701,7 @@ def _counts(files: Any) -> dict[str, int]:
         "dropped_empty": empty,
         # Filters do not run on a cluster.
         "dropped_filtered": 0,
+        "dropped_superseded": 0,
         "pairs": sum(files.count("pairs", "rule").values()),
     }
 

@@ -1,4 +1,4 @@
-//! Sketches of texts that come in batches, as batches.
+//! Sketches of texts that arrive in batches, as batches.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::spill::{check_text, no_column};
 use crate::table::{Table, as_struct, struct_field};
 use crate::text::Texts;
 
-/// Texts that are sketched at once.
+/// Maximum number of texts that are sketched at once.
 const BATCH_TEXTS: usize = 1 << 13;
 
 /// Sketches of a stream of texts; an iterator of tables and an Arrow stream.
@@ -33,18 +33,18 @@ pub(super) struct Stream {
     pub(super) source: Mutex<Source>,
 }
 
-/// Where texts come from.
+/// The source of texts.
 pub(super) enum Source {
     /// Lists of texts.
     Python(Py<PyIterator>),
     /// Batches of texts, or of tables of which one column has the texts.
     Arrow(Box<dyn ArrayReader + Send>, Option<String>),
-    /// Parts of a batch that was too large, and what comes after them.
+    /// Parts of a batch that was too large, and the source of the following texts.
     Parts(VecDeque<ArrayRef>, Box<Source>),
     End,
 }
 
-/// The column of texts in a table; none if there are texts alone.
+/// The column of texts in a table; none if there are only texts.
 pub(super) fn column_of(field: &FieldRef, names: &[String]) -> PyResult<Option<String>> {
     let DataType::Struct(fields) = field.data_type() else {
         check_text(field)?;
@@ -60,7 +60,7 @@ pub(super) fn column_of(field: &FieldRef, names: &[String]) -> PyResult<Option<S
     Ok(Some(field.name().clone()))
 }
 
-/// The schema of all batches: whether a batch has nulls is seen only when it is there.
+/// Returns the schema of all batches. Whether a batch has nulls is known only when it arrives.
 pub(super) fn nullable(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter();
     let fields = fields.map(|field| Field::clone(field).with_nullable(true));
@@ -83,7 +83,7 @@ impl Stream {
 }
 
 impl Source {
-    /// The next texts; what went wrong once ends the stream.
+    /// Returns the next texts. An error ends the stream.
     fn next(&mut self, py: Python<'_>) -> PyResult<Option<Texts>> {
         let (texts, rest) = match std::mem::replace(self, Self::End) {
             Self::End => return Ok(None),
@@ -115,7 +115,7 @@ impl Source {
         Ok(Some(texts))
     }
 
-    /// The first of some parts, and what comes then: the other parts, and this.
+    /// Returns the first of several parts, and the source of the rest: the other parts, and this.
     fn after(self, mut parts: VecDeque<ArrayRef>) -> PyResult<(Texts, Self)> {
         let first = parts.pop_front();
         let rest = match parts.is_empty() {
@@ -126,7 +126,7 @@ impl Source {
     }
 }
 
-/// An array in pieces of bounded length.
+/// Splits an array into pieces of bounded length.
 fn parts(array: &ArrayRef) -> VecDeque<ArrayRef> {
     let starts = (0..array.len()).step_by(BATCH_TEXTS);
     let part = |start: usize| array.slice(start, BATCH_TEXTS.min(array.len() - start));
@@ -160,7 +160,7 @@ impl SketchReader {
         to_stream_pycapsule(py, Box::new(reader), requested_schema)
     }
 
-    /// All that is left, in one table.
+    /// Return everything that is left, in one table.
     fn read_all(&self, py: Python<'_>) -> PyResult<Table> {
         let mut batches = Vec::new();
         while let Some(batch) = self.stream.next(py)? {

@@ -1,4 +1,4 @@
-//! Every answer beside the one that brute force gives.
+//! Compares every result with that of brute force.
 
 use arose::mix::SplitMix;
 use arose::rule::{Criterion, Remove};
@@ -16,7 +16,7 @@ const WORDS: [&str; 12] = [
 
 const SITES: [&str; 3] = ["www.roses.org", "roses.org", "shop.example.co.uk"];
 
-/// Short pages, so that the index knows their lengths exactly; a third of them are copies.
+/// Short pages, so that the index stores their lengths exactly; a third of them are copies.
 fn pages(seed: u64, n: usize) -> Vec<Page> {
     let mut random = SplitMix::new(seed);
     let mut pages: Vec<Page> = Vec::new();
@@ -54,10 +54,10 @@ fn pages(seed: u64, n: usize) -> Vec<Page> {
 }
 
 /// Eight pages, each of which shares more than 0.8 of its shingles with the next one and less with
-/// the one after: connected to each other, and more than one cluster.
+/// the one after that: connected to each other, and more than one cluster.
 fn short_chain(seed: u64) -> Vec<Page> {
     let mut random = SplitMix::new(seed);
-    // Of one token each, so that the index knows the lengths of these pages, too.
+    // Of one token each, so that the index stores the lengths of these pages exactly, too.
     let single = ["rose", "red", "thorn", "garden", "a", "the", "of", "Rome"];
     let words: Vec<&str> = (0..50)
         .map(|_| single[random.below(single.len() as u64) as usize])
@@ -122,7 +122,7 @@ fn found(index: &Index, query: &Query, request: &Request) -> (u64, u64, Vec<Expe
     (results.n_documents, results.n_results, hits.collect())
 }
 
-/// Counts, order, representatives and numbers of near duplicates, page by page, also where clusters
+/// Counts, order, representatives and numbers of near duplicates, page by page, also if clusters
 /// are connected to each other.
 #[test]
 fn answers_equal_brute_force() {
@@ -142,11 +142,11 @@ fn answers_equal_brute_force() {
     }
 }
 
-/// Texts with a near duplicate, another version, and an exact duplicate of that version, each on a
-/// site of its own.
+/// Texts with a near duplicate, another version, and an exact duplicate of that version, each on
+/// its own site.
 fn with_versions(n: usize) -> Vec<Page> {
     let page = |family: usize, number: usize| {
-        // Words at the end that only this one has: the shares in common are 0.93 and 0.83.
+        // Words at the end that only this one has: the shared parts are 0.93 and 0.83.
         let (n_other, name) = [(0, 'a'), (2, 'b'), (5, 'c'), (5, 'c')][number];
         let words = (0..30).map(|word| match word < 30 - n_other {
             true => format!("f{family}w{word}"),
@@ -243,7 +243,7 @@ fn check_scores(index: &Index, oracle: &Oracle, query: &Query, collapse: Collaps
         .iter()
         .map(|hit| (hit.doc, hit.n_exact, hit.n_near))
         .collect();
-    // Scores that are equal except for rounding may change places.
+    // Scores that are equal except for rounding may be in any order.
     let scored = |doc: usize| (oracle.score(doc, query) * 1e4).round();
     let expected = oracle.results(query, collapse, scored);
     let mut expected: Vec<(u64, u64, u64)> = expected
@@ -260,7 +260,7 @@ fn check_scores(index: &Index, oracle: &Oracle, query: &Query, collapse: Collaps
     }
 }
 
-/// A few results are the first of all results, whichever way they are found: there are enough
+/// A few results are the first of all results, in whichever way they are found. There are enough
 /// documents that blocks of them are skipped.
 #[test]
 fn the_best_are_the_first_of_all() {
@@ -298,8 +298,8 @@ fn the_best_are_the_first_of_all() {
     }
 }
 
-/// A chain: each text shares more than 0.8 of its shingles with the next, and less with those
-/// after.
+/// A chain: each text shares more than 0.8 of its shingles with the next one, and less with those
+/// after that.
 fn chain(n: usize) -> Vec<Page> {
     let words: Vec<String> = (0..400).map(|i| format!("word{i}")).collect();
     let page = |i: usize| Page {
@@ -310,7 +310,7 @@ fn chain(n: usize) -> Vec<Page> {
     (0..n).map(page).collect()
 }
 
-/// Of a chain of 12 documents a run keeps several, and each of them is a result.
+/// A run keeps several of a chain of 12 documents, and each of them is a result.
 #[test]
 fn issue_23_a_chain_is_not_one_result() {
     let folder = tempfile::tempdir().unwrap();
@@ -347,7 +347,7 @@ fn issue_23_a_chain_is_not_one_result() {
     );
 }
 
-/// At most two results of a site are returned together; the others are omitted and told.
+/// At most two results of a site are returned together; the others are omitted, which is reported.
 #[test]
 fn issue_23_a_site_does_not_fill_a_page() {
     let folder = tempfile::tempdir().unwrap();
@@ -395,7 +395,7 @@ fn issue_23_a_site_does_not_fill_a_page() {
     let second = ask("rose", first.next.unwrap(), 4, 2);
     assert_eq!(shown(&second), [(14, false), (15, false), (16, false)]);
     assert_eq!(second.next, None);
-    // Those omitted are reached by naming the site, and by asking for all.
+    // The omitted results are found by naming the site, and by requesting all results.
     let site = ask("rose site:big.org", 0, 20, 2);
     assert_eq!((site.hits.len(), site.next), (12, None));
     let all = ask("rose", 0, 10, 0);
@@ -403,7 +403,7 @@ fn issue_23_a_site_does_not_fill_a_page() {
     assert!(all.hits.iter().all(|hit| !hit.more_from_site));
 }
 
-/// A search that is not wanted any more ends, and nothing is returned for it.
+/// A search that is stopped ends without a result.
 #[test]
 fn a_search_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -480,7 +480,7 @@ fn facets_equal_brute_force() {
     }
 }
 
-/// A query costs more the more it reads, and one that matches nothing costs nothing.
+/// A query that reads more costs more, and one that matches nothing costs nothing.
 #[test]
 fn costs_are_known_before() {
     let folder = tempfile::tempdir().unwrap();
@@ -495,12 +495,12 @@ fn costs_are_known_before() {
     let repeated = format!("\"{}\"", "rose ".repeat(250));
     assert!(cost(&repeated) > 200 * cost("rose"), "{}", cost(&repeated));
     assert!(cost("r*") > cost("ros*") && cost("ros*") > 0);
-    // What is read before the first match cannot be stopped.
+    // Reading before the first match cannot be stopped.
     assert_eq!(costs("r* OR rose").at_once, cost("r*"));
     assert_eq!(costs("\"red rose\" -thorn").at_once, 0);
 }
 
-/// How often a search asks whether to go on, and how many documents it has found.
+/// The number of times that a search checks whether to continue, and of documents found.
 fn n_looks(index: &Index, query: &str) -> (usize, u64) {
     let looks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&looks);
@@ -515,7 +515,7 @@ fn n_looks(index: &Index, query: &str) -> (usize, u64) {
 }
 
 /// A phrase can be stopped between documents that do not have it, and between its words in one long
-/// document. With the phrase query of the index library both are one step.
+/// document. In the phrase query of the index library, both are one step.
 #[test]
 fn issue_23_phrases_can_be_stopped_anywhere() {
     let folder = tempfile::tempdir().unwrap();
@@ -537,7 +537,7 @@ fn issue_23_phrases_can_be_stopped_anywhere() {
     let long = format!("\"{}\"", "again ".repeat(250));
     let (n_looks_inside, n_found) = n_looks(&index, &long);
     assert!(n_looks_inside >= 250 && n_found == 1, "{n_looks_inside}");
-    // Stopped at any look, a search has no results.
+    // A search stopped at any check has no results.
     for last in [0, 1, 100, n_looks_inside - 1] {
         let left = AtomicUsize::new(last);
         let go_on: GoOn = Arc::new(move || {
@@ -551,7 +551,7 @@ fn issue_23_phrases_can_be_stopped_anywhere() {
     }
 }
 
-/// The members of a cluster that match, and no others.
+/// Exactly the matching members of a cluster.
 #[test]
 fn a_result_can_be_expanded() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Directories that are not what they should be.
+//! Tests of directories with missing or damaged files.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn another_kind_of_folder_is_named() {
     ));
 }
 
-/// A source that is not there is told with every update, and read as soon as it is back.
+/// A missing source is reported by every update, and read as soon as it is back.
 #[test]
 fn a_source_that_has_gone_is_read_when_it_is_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ fn a_source_that_has_gone_is_read_when_it_is_back() {
     assert_eq!(n_matching(&index, &"url:7".parse().unwrap()), 1);
 }
 
-/// A source that was truncated and is restored: what is missing is counted, then found.
+/// A source that was truncated and is restored: missing documents are counted, then found.
 #[test]
 fn a_source_that_has_changed_gives_what_is_left() {
     let folder = tempfile::tempdir().unwrap();
@@ -97,8 +97,8 @@ fn a_source_that_has_changed_gives_what_is_left() {
     assert_eq!(n_matching(&indexed(&out), &query("roses")), 40);
 }
 
-/// Every file of an index, cut, emptied, overwritten or gone: an answer or an error, never a panic
-/// that gets through.
+/// Every file of an index, truncated, emptied, overwritten or deleted: a result or an error, never
+/// a panic.
 #[test]
 fn a_damaged_index_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn pages_that_nobody_turns_to() {
     }
 }
 
-/// A text of one line of five million letters without a blank, and one with blanks.
+/// A text of one line of five million letters without a space, and one with spaces.
 #[test]
 fn a_huge_line() {
     let folder = tempfile::tempdir().unwrap();

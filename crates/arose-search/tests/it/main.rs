@@ -1,4 +1,4 @@
-//! Whole directories: indexed, asked, changed, damaged.
+//! Tests of complete directories: indexed, queried, changed, damaged.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! What a search must find, by looking at every document.
+//! The expected results of a search, by brute force over all documents.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,18 +10,18 @@ use arose_search::{Collapse, Part, Query};
 
 use crate::support::Page;
 
-/// All documents of a run with what the run says of them.
+/// All documents of a run with their decisions.
 pub(crate) struct Oracle {
     pages: Vec<Page>,
     details: Vec<Detail>,
     /// The words of title and text.
     titles: Vec<Vec<String>>,
     texts: Vec<Vec<String>>,
-    /// The words of the address.
+    /// The words of the URL.
     urls: Vec<Vec<String>>,
 }
 
-/// One result as it should be.
+/// One expected result.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expected {
     pub(crate) doc: u64,
@@ -165,19 +165,19 @@ impl Oracle {
         phrase.iter().map(idf).sum::<f64>() * 2.2 * count / (count + norm)
     }
 
-    /// The document that a result with `doc` is about: the one it was dropped for, or itself. This
-    /// is all that is taken from the run, and [`check_star`](Self::check_star) compares the texts.
+    /// The document that a result with `doc` represents: the one it was dropped for, or itself.
+    /// Nothing else is taken from the run, and [`check_star`](Self::check_star) compares the texts.
     fn kept(&self, doc: usize) -> u64 {
         self.details[doc].kept_doc.unwrap_or(doc as u64)
     }
 
-    /// How many of these documents the run has kept.
+    /// Number of these documents that the run kept.
     pub(crate) fn n_kept(&self, docs: std::ops::Range<usize>) -> usize {
         let details = self.details[docs].iter();
         details.filter(|detail| detail.kept).count()
     }
 
-    /// Every document must be similar to the one that its result is about, by brute force.
+    /// Checks by brute force that every document is similar to the one that represents its result.
     pub(crate) fn check_star(&self, threshold: f64) {
         for doc in 0..self.pages.len() {
             let kept = self.kept(doc) as usize;
@@ -190,7 +190,7 @@ impl Oracle {
         }
     }
 
-    /// The results in order, where greater keys are better.
+    /// The results in order; greater keys are better.
     pub(crate) fn results<K: PartialOrd>(
         &self,
         query: &Query,
@@ -244,7 +244,8 @@ impl Oracle {
             .collect()
     }
 
-    /// How many others of these documents are exact duplicates of the kept one, if `shown` is.
+    /// Number of other documents among these that are exact duplicates of the kept one, if `shown`
+    /// is.
     fn n_exact(&self, shown: usize, docs: &[usize]) -> u64 {
         let kept = &self.pages[self.kept(shown) as usize].text;
         let is_exact = |doc: usize| self.pages[doc].text == *kept;

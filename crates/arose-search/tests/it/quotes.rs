@@ -1,4 +1,4 @@
-//! Quotations beside what brute force finds.
+//! Compares quotations with those of brute force.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn text(random: &mut SplitMix, n_words: u64, source: &[String]) -> Vec<String> {
     words
 }
 
-/// The tokens of `text` that are in windows of `n` which `other` has, window by window.
+/// The tokens of `text` in windows of `n` tokens that `other` also has, window by window.
 fn shared(text: &[String], other: &[String], n: usize) -> usize {
     let mut is_shared = vec![false; text.len()];
     for (start, window) in text.windows(n).enumerate() {
@@ -87,7 +87,7 @@ fn issue_29_quotations_equal_brute_force() {
     );
 }
 
-/// What is not compared is counted, and a search that was stopped has no result.
+/// Documents that are not compared are counted, and a stopped search has no result.
 #[test]
 fn issue_29_quotations_are_bounded() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Runs and archives made for a test.
+//! Runs and archives for tests.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
 use arose_search::{Config, Error, Folder, Index, Progress, Query, Request, Updated, update};
 use serde_json::json;
 
-/// A document as the test knows it.
+/// A document of a test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Page {
     pub(crate) url: String,
@@ -43,7 +43,7 @@ pub(crate) fn dedup_by(input: &Path, out: &Path, config: &DedupConfig) {
     arose_dedup::run(&inputs, config, out, Start::Anew, &DedupProgress::default()).unwrap();
 }
 
-/// Brings the index of a directory up to date.
+/// Updates the index of a directory.
 pub(crate) fn updated(out: &Path) -> Result<Updated, Error> {
     let folder = Folder::open(out)?;
     update(&folder, &Config::default(), &Progress::default())
@@ -61,19 +61,19 @@ pub(crate) fn query(text: &str) -> Query {
     text.parse().unwrap()
 }
 
-/// How many documents match.
+/// Number of matching documents.
 pub(crate) fn n_matching(index: &Index, query: &Query) -> u64 {
     let results = index.search(query, &Request::default());
     results.unwrap().n_documents
 }
 
-/// Writes an archive with one HTML page for each address and body.
+/// Writes an archive with one HTML page for each URL and body.
 pub(crate) fn write_archive(path: &Path, pages: &[(&str, &str)]) {
     let pages: Vec<_> = pages.iter().map(|&(url, body)| (url, body, None)).collect();
     write_archive_of(path, &pages);
 }
 
-/// The same with the addresses that the crawler notes as originals.
+/// The same, with the URLs that the crawler recorded as originals.
 pub(crate) fn write_archive_of(path: &Path, pages: &[(&str, &str, Option<&str>)]) {
     let mut file = fs::File::create(path).unwrap();
     for (url, body, original) in pages {
@@ -91,8 +91,7 @@ pub(crate) fn write_archive_of(path: &Path, pages: &[(&str, &str, Option<&str>)]
     }
 }
 
-/// Adds to an archive a page that is the same as another one, as `arose crawl` writes it: without
-/// its body.
+/// Adds to an archive a page that equals another one, as `arose crawl` writes it: without its body.
 pub(crate) fn add_revisit(path: &Path, url: &str, profile: &str, original: &str) {
     let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
     let fields = format!(

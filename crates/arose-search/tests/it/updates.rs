@@ -1,4 +1,4 @@
-//! Indexes that are brought up to date.
+//! Tests of updates of an index.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -84,7 +84,7 @@ fn archives_grow() {
     assert_eq!(n_matching(&indexed(folder.path()), &query("rose")), 1);
 }
 
-/// Whoever reads sees the old rows until the new ones are complete.
+/// Readers see the old rows until the new ones are complete.
 #[test]
 fn readers_see_all_or_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +152,8 @@ fn issue_23_edits_beside_the_text_reach_the_index() {
     }
 }
 
-/// Whoever may read the directory may read its index: its files are not their owner's alone.
+/// Everyone who can read the directory can read its index: its files are not private to their
+/// owner.
 #[cfg(unix)]
 #[test]
 fn issue_23_an_index_has_the_usual_permissions() {
@@ -177,7 +178,7 @@ fn issue_23_an_index_has_the_usual_permissions() {
     }
 }
 
-/// The crawler says which page another one duplicates, and both are one result.
+/// The crawler recorded a page as a duplicate of another, and both are one result.
 #[test]
 fn issue_23_duplicates_of_a_crawl_are_collapsed() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,8 +216,8 @@ fn issue_23_duplicates_of_a_crawl_are_collapsed() {
 const SAME: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 const NEAR: &str = "urn:arose:revisit:near-duplicate";
 
-/// A page that a crawl has stored as the same as another one is found by its words and by its URL,
-/// and counted, also when the other one was indexed long before.
+/// A page that a crawl stored as equal to another one is found by its words and by its URL, and
+/// counted, even if the other one was indexed long before.
 #[test]
 fn issue_23_exact_duplicates_of_a_crawl_are_found_and_counted() {
     let folder = tempfile::tempdir().unwrap();
@@ -233,7 +234,7 @@ fn issue_23_exact_duplicates_of_a_crawl_are_found_and_counted() {
         &[("http://y.org/", "a red rose", Some("http://x.org/1"))],
     );
     add_revisit(&second, "http://late.org/rose", SAME, "http://x.org/1");
-    // A second visit to a page is no other page, whether it was the original or a copy.
+    // A second visit to a page is not another page, whether it was the original or a duplicate.
     add_revisit(&second, "http://x.org/1", SAME, "http://x.org/1");
     add_revisit(&second, "http://mirror.org/copy", SAME, "http://x.org/1");
     check(updated(folder.path()).unwrap(), 5, 2, 0);
@@ -278,14 +279,14 @@ fn issue_23_exact_duplicates_of_a_crawl_are_found_and_counted() {
         (original.title, original.text)
     );
     let copy = index.document(2).unwrap().unwrap();
-    // Its page is where the original has it.
+    // Its page is in the record of the original.
     let opened = Folder::open(folder.path()).unwrap();
     let stored = opened.stored(&copy).unwrap().unwrap();
     assert!(String::from_utf8_lossy(&stored.body).contains("<p>red rose</p>"));
 }
 
-/// Pages that were dropped, or whose original is not in the archives, have no text: they are found
-/// by URL, and the update says how many there are, each time.
+/// Pages that were dropped, or whose original is not in the archives, have no text. They are found
+/// by URL, and every update reports their number.
 #[test]
 fn issue_23_duplicates_without_text_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -314,7 +315,7 @@ fn issue_23_duplicates_without_text_are_told() {
     assert_eq!(n_matching(&index, &"site:orphan.org".parse().unwrap()), 1);
 }
 
-/// Of a crawl its archive is searched, and neither its robots.txt files nor a run in it.
+/// For a crawl, its archive is searched, but neither its robots.txt files nor a run in it.
 #[test]
 fn issue_22_a_crawl_is_searched_by_its_archive() {
     let folder = tempfile::tempdir().unwrap();
@@ -327,7 +328,7 @@ fn issue_22_a_crawl_is_searched_by_its_archive() {
         fs::create_dir(at(directory)).unwrap();
         write_archive(&at(directory).join("1.warc"), &[(url, word)]);
     }
-    // Any other directory is searched with all that is below it.
+    // Any other directory is searched with all its subdirectories.
     check(updated(folder.path()).unwrap(), 3, 3, 0);
     fs::write(at("journal"), "").unwrap();
     check(updated(folder.path()).unwrap(), 1, 0, 2);

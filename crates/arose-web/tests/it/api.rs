@@ -1,4 +1,4 @@
-//! The same answers as JSON, and their description.
+//! Tests of the JSON API and its description.
 
 use std::collections::BTreeSet;
 
@@ -63,8 +63,8 @@ fn clusters_and_pairs() {
     assert_eq!(now["c_sim"], then["c_sim"]);
 }
 
-/// Every path that is described answers, and every answer is what its schema says: all fields that
-/// are required, no field that is not described, and values of the right type.
+/// Every described path responds, and every response follows its schema: all required fields, no
+/// undescribed field, and values of the right type.
 #[test]
 fn the_description_is_true() {
     let server = start(&pages(), None);
@@ -123,7 +123,7 @@ fn rate(server: &crate::server::Server) {
     assert_eq!(server.post("/rate", other).status, 303);
 }
 
-/// Compares a value with a schema; `at` says where it is.
+/// Compares a value with a schema; `at` is its path.
 fn validate(description: &Value, schema: &Value, value: &Value, at: &str) {
     if let Some(name) = schema["$ref"].as_str() {
         let found = description.pointer(name.trim_start_matches('#')).unwrap();

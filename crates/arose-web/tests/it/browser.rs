@@ -1,7 +1,7 @@
 //! A real browser visits every page; see `tests/browser.mjs`.
 //!
-//! It needs Node, `playwright-core` (the variable `AROSE_PLAYWRIGHT` names it) and Chromium, all of
-//! which `.ci/run` installs. Where they are missing the test says so and passes.
+//! It needs Node, `playwright-core` (set in `AROSE_PLAYWRIGHT`) and Chromium, all of which
+//! `.ci/run` installs. If they are missing, the test says so and passes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -63,7 +63,7 @@ fn a_browser_visits_every_page() {
     );
 }
 
-/// The buttons of a running crawl: it pauses, resumes, and takes new settings, or says why not.
+/// The buttons of a running crawl: it pauses, resumes, and applies new settings, or says why not.
 #[test]
 fn issue_22_a_browser_gives_orders_to_a_crawl() {
     let Ok(module) = std::env::var("AROSE_PLAYWRIGHT") else {
@@ -111,7 +111,7 @@ fn issue_22_a_browser_gives_orders_to_a_crawl() {
     assert!(summary.n_fetched > 0);
 }
 
-/// A site whose pages have no end: each links to the next two.
+/// A site with endless pages: each links to the next two.
 fn endless_site() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Directories that change while they are served.
+//! Tests of directories that change while they are served.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::server::{Server, dedup, pages, serve_folder, serve_opened, start};
 
-/// A run that is repeated with other input: search, clusters and ratings follow.
+/// A run that is repeated with other input: search, clusters and ratings are updated.
 #[test]
 fn issue_23_a_repeated_run_is_followed() {
     let server = start(&pages(), None);
@@ -46,7 +46,7 @@ fn issue_23_a_growing_crawl_is_followed() {
     server.wait_for("/?q=tulip", |answer| {
         answer.body.contains("<mark>tulip</mark>")
     });
-    // Tabs that lead nowhere are not shown, and come when there is something.
+    // Empty tabs are not shown, and appear when there is something to show.
     assert!(!server.get("/").body.contains("href=\"/crawl\""));
     fs::write(
         folder.path().join("statistics.jsonl"),
@@ -57,8 +57,8 @@ fn issue_23_a_growing_crawl_is_followed() {
     assert!(!server.get("/").body.contains("href=\"/clusters\""));
 }
 
-/// An archive that has grown after it was indexed and before it is served: a large crawl is indexed
-/// for minutes.
+/// An archive that has grown after it was indexed and before it is served: indexing a large crawl
+/// takes minutes.
 #[test]
 fn issue_23_growth_while_it_was_indexed_is_followed() {
     let folder = tempfile::tempdir().unwrap();

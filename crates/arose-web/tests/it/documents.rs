@@ -1,4 +1,4 @@
-//! Pages of documents, stored pages, exports and estimates.
+//! Tests of the pages of documents, stored pages, exports and estimates.
 
 use std::fs;
 
@@ -75,7 +75,7 @@ fn issue_23_a_document_has_a_page() {
 }
 
 /// Passages that other documents contain are marked, and the page links to those documents.
-/// Versions of one content are one result unless they are wanted one by one, and name each other.
+/// Versions of the same content are one result unless shown one by one, and link to each other.
 #[test]
 fn issue_24_versions_are_shown() {
     let version = |i: usize, n_other: usize| {
@@ -109,7 +109,7 @@ fn issue_24_versions_are_shown() {
     assert!(alone.contains("Version 1</a>"), "{alone}");
     let page = server.get("/document/0").body;
     for part in [
-        "also kept, of the same content",
+        "also kept, with the same content",
         "<a href=\"/document/1\"><bdi>Version 1</bdi></a>",
         "/pair?a=0&amp;b=2",
     ] {
@@ -156,7 +156,7 @@ fn issue_29_a_document_marks_what_occurs_elsewhere() {
     );
 }
 
-/// A stored page is sent with a policy that lets it do nothing.
+/// A stored page is sent with a policy that allows nothing but displaying it.
 #[test]
 fn issue_23_a_stored_page_is_sandboxed() {
     let folder = tempfile::tempdir().unwrap();
@@ -216,7 +216,7 @@ fn issue_23_results_are_exported() {
     assert!(csv.body.starts_with("rank,doc,cluster,"), "{}", csv.body);
     assert_eq!(csv.body.lines().count(), 18);
     assert_eq!(server.get("/export?q=%22").status, 400);
-    // A site is not limited in a file, and the page leads to both.
+    // A file has no limit per site, and the page links to both formats.
     let page = server.get("/?q=rose").body;
     assert!(page.contains("/export?q=rose&#38;format=csv"), "{page}");
     assert!(page.contains("more from <bdi>example.org</bdi>"), "{page}");
@@ -229,7 +229,7 @@ fn issue_23_facets_narrow_a_search() {
     assert!(page.contains("q=rose%20site%3Aexample.net"), "{page}");
     let narrowed = server.get("/?q=rose%20site%3Aexample.net");
     assert!(narrowed.body.contains("1 document<"), "{}", narrowed.body);
-    // A choice stays one when it is narrowed.
+    // A choice of words remains one condition when it is narrowed.
     let choice = server.get("/?q=rose+OR+hostile").body;
     assert!(
         choice.contains("q=%28rose%20OR%20hostile%29%20site%3A"),
@@ -276,7 +276,7 @@ fn issue_23_estimates_are_shown() {
     assert!(server.get("/estimates").body.contains("cannot be read"));
 }
 
-/// The pairs of a cluster follow each other, and long comparisons have steps.
+/// The pairs of a cluster link to each other, and long comparisons have steps.
 #[test]
 fn issue_23_pairs_and_differences_have_a_next() {
     let server = start(&pages(), None);

@@ -1,8 +1,8 @@
-//! Clients that mean harm: slow heads, slow bodies, heavy queries, and many of each.
+//! Tests with malicious clients: slow heads, slow bodies, expensive queries, and many of each.
 //!
-//! On a loaded machine a time says little, so the test asks for what must hold anywhere: everyone
-//! else is answered, within a generous bound. `AROSE_STRICT=1` asks for the figure of the issue,
-//! 100 ms at the 99th percentile, on a quiet machine and with an optimized build.
+//! On a loaded machine a time says little, so the test checks what must hold anywhere: all other
+//! clients are served within a generous bound. `AROSE_STRICT=1` checks the target of 100 ms at the
+//! 99th percentile, for a quiet machine and an optimized build.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Server, pages, start};
 
-/// Texts of one letter, repeated: the worst for phrases of it.
+/// Texts of one repeated letter, the worst case for phrases of it.
 fn heavy_pages() -> Vec<Value> {
     (0..1500)
         .map(|i| {
@@ -27,7 +27,7 @@ fn heavy_query() -> String {
     format!("/?q=%22{}%22+OR+zzz", "a+".repeat(250))
 }
 
-/// The bound on the 99th percentile of the times of others.
+/// The bound on the 99th percentile of the response times of other clients.
 fn bound() -> Duration {
     match std::env::var_os("AROSE_STRICT") {
         Some(_) => Duration::from_millis(100),
@@ -35,7 +35,7 @@ fn bound() -> Duration {
     }
 }
 
-/// Asks as a person would, one request after the other, and gives the 99th percentile.
+/// Sends one request after the other, as a person would. Returns the 99th percentile.
 fn percentile(server: &Server, n: usize) -> Duration {
     let mut times: Vec<Duration> = (0..n)
         .map(|i| {
@@ -50,7 +50,7 @@ fn percentile(server: &Server, n: usize) -> Duration {
     times[n * 99 / 100]
 }
 
-/// Two hundred heavy queries at once; half of the clients leave as soon as theirs is sent.
+/// Two hundred expensive queries at once; half of the clients disconnect as soon as theirs is sent.
 fn attack(server: &Server, n_refused: &AtomicUsize, n_found: &AtomicUsize) {
     std::thread::scope(|scope| {
         for i in 0..200 {
@@ -103,12 +103,13 @@ fn issue_23_others_are_answered_beside_heavy_queries() {
         "the queue has no bound"
     );
     assert!(beside < bound(), "{beside:?}");
-    // When the clients are gone, so is their work: a heavy query is answered again.
+    // When the clients are gone, their work ends: an expensive query gets a response again.
     let again = server.wait_for(&heavy_query(), |answer| answer.status == 200);
     assert!(again.body.contains("documents"), "{}", again.body);
 }
 
-/// Two thousand connections with half a request each: others are answered, and each is closed.
+/// Two thousand connections with half a request each: other clients are served, and each of these
+/// is closed.
 #[test]
 fn issue_23_slow_heads_are_closed() {
     let server = start(&heavy_pages()[..50], None);
@@ -134,7 +135,7 @@ fn issue_23_slow_heads_are_closed() {
     };
     eprintln!("99th percentile beside 2,000 slow heads: {:?}", times[198]);
     assert!(times[198] < bound(), "{:?}", times[198]);
-    // They go on a byte at a time, and the server hangs up on every one of them anyway.
+    // They continue byte by byte, and the server still closes every one of them.
     for stream in &slow {
         let moment = Some(Duration::from_millis(2));
         stream.set_read_timeout(moment).unwrap();
@@ -150,7 +151,8 @@ fn issue_23_slow_heads_are_closed() {
     }
 }
 
-/// Sends one more byte of a head and waits a moment: whether the server has hung up.
+/// Sends one more byte of a head and waits a moment. Returns whether the server has closed the
+/// connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     use std::io::ErrorKind::{TimedOut, WouldBlock};
     match stream
@@ -162,7 +164,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// A body that does not come is not waited for.
+/// The server does not wait for a body that does not arrive.
 #[test]
 fn issue_23_slow_bodies_are_closed() {
     let server = start(&pages(), None);

@@ -1,4 +1,4 @@
-//! The server as its visitors meet it.
+//! Tests of the server through HTTP.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! Every page, with what it must show.
+//! Tests of every page and its required content.
 
 use std::fs;
 
@@ -72,12 +72,12 @@ fn queries_that_make_no_sense_are_explained() {
     let longer = server.get(&format!("/?q={}", "a".repeat(60_000)));
     assert_eq!(longer.status, 414);
     assert!(longer.body.contains("The URL is too long"));
-    // No address may be as long as this, so that there is no page of ours; browsers say it.
+    // A URL this long is rejected before the page handlers, so there is no error page.
     assert_eq!(
         server.get(&format!("/?q={}", "a".repeat(100_000))).status,
         414
     );
-    // Controls separate words.
+    // Control characters separate words.
     check(
         &server.get("/?q=a%1B%07rose"),
         &["15 documents in 2 results"],
@@ -96,7 +96,7 @@ fn no_documents() {
     assert_eq!(server.get("/cluster/0").status, 404);
 }
 
-/// What was indexed is still found; what must be read again says that it cannot be.
+/// Indexed documents are still found; pages that must read sources again say that they cannot.
 #[test]
 fn a_source_that_has_gone() {
     let server = start(&pages(), None);
@@ -108,11 +108,11 @@ fn a_source_that_has_gone() {
     check(&server.get("/cluster/0"), &["A cluster of 12 documents"]);
     check(
         &server.get("/pair?a=0&b=1"),
-        &["Its source is no longer there."],
+        &["Its source no longer exists."],
     );
     check(
         &server.get("/rate?rater=x"),
-        &["Its source is no longer there."],
+        &["Its source no longer exists."],
     );
 }
 
@@ -196,7 +196,7 @@ fn pairs_show_differences_and_scores() {
     assert_eq!(server.get("/pair").status, 400);
 }
 
-/// No markup of a page gets through, and no address but the web's becomes a link.
+/// No markup of a page gets through, and only web URLs become links.
 #[test]
 fn hostile_text_is_shown() {
     let server = start(&pages(), None);
@@ -249,7 +249,7 @@ fn a_crawl_is_drawn_while_it_grows() {
             "parameter &lt;sid&gt;",
         ],
     );
-    // The process of a crawl is gone: there is a journal, and nobody holds its lock.
+    // The process of the crawl is gone: there is a journal, but its lock is free.
     let journal = server.out.join("journal");
     fs::write(&journal, "").unwrap();
     check(&server.get("/crawl"), &["interrupted after 9.0 s"]);
@@ -278,7 +278,7 @@ fn large(seed: usize) -> String {
     (0..8000).map(word).collect()
 }
 
-/// Two long documents with many differences, and a line of five million letters without a blank.
+/// Two long documents with many differences, and a line of five million letters without a space.
 #[test]
 fn large_documents() {
     let lines = [

@@ -1,4 +1,4 @@
-//! Rating by hand: what is said is kept, and comes back in tables.
+//! Tests of ratings: they are stored, and shown in tables.
 
 use std::fs;
 
@@ -64,11 +64,11 @@ fn ratings_are_kept_and_counted() {
         page.contains("4 pairs rated") && page.contains("Agreement"),
         "{page}"
     );
-    // The page of rating tells no score.
+    // The rating page shows no score.
     let next = server.get("/rate?rater=anna").body;
     assert!(next.contains("4 of "), "{next}");
     assert!(!next.contains("B-sim") && !next.contains("Jaccard similarity"));
-    // Another server over the same directory finds them again.
+    // Another server on the same directory finds them again.
     let again = Server {
         address: serve_folder(&server.out, None),
         out: server.out.clone(),
@@ -77,7 +77,7 @@ fn ratings_are_kept_and_counted() {
     assert_eq!(again.json("/api/ratings"), tables);
 }
 
-/// The run is made again in the same directory, in another order and without one of the pages.
+/// The run is repeated in the same directory, in another order and without one of the pages.
 #[test]
 fn ratings_find_their_pairs_in_a_run_made_anew() {
     let server = start(&pages(), None);
@@ -99,7 +99,7 @@ fn ratings_find_their_pairs_in_a_run_made_anew() {
     let tables = again.json("/api/ratings");
     assert_eq!(tables["all"]["pairs"], 10 - n_gone);
     assert_eq!(tables["elsewhere"], n_gone);
-    // The server that was there before follows.
+    // The running server is updated.
     server.wait_for("/api/ratings", |answer| {
         serde_json::from_str(&answer.body).is_ok_and(|seen: serde_json::Value| seen == tables)
     });
@@ -168,7 +168,7 @@ fn all_pairs_come_to_an_end() {
     assert!(server.get("/rate?rater=x&by=c").body.contains("Thank you"));
 }
 
-/// The questions are answered by yes, no or unsure, in the words of the page.
+/// The question has the choices yes, no and unsure, in the words of the page.
 #[test]
 fn issue_23_duplicates_or_not() {
     let server = start(&pages(), None);
@@ -179,7 +179,7 @@ fn issue_23_duplicates_or_not() {
     }
 }
 
-/// A pair that both samples hold is rated for the one it was shown in.
+/// A pair in both samples is rated for the sample in which it was shown.
 #[test]
 fn issue_23_samples_are_not_mixed() {
     let server = start(&pages(), None);

@@ -1,4 +1,4 @@
-//! Who may ask, and what the browser is told.
+//! Tests of access control and security headers.
 
 use std::net::SocketAddr;
 
@@ -113,7 +113,7 @@ fn other_addresses_need_a_token() {
 fn bodies_have_a_size() {
     let server = start(&pages(), None);
     let form = format!("rater={}&by=b&a=0&b=1&verdict=correct", "x".repeat(200_000));
-    // The server may hang up before all was sent, and then its answer is lost.
+    // The server may close the connection before everything is sent; the response is then lost.
     assert!([0, 413].contains(&server.post("/rate", &form).status));
     assert!(!server.out.join("ratings.jsonl").exists());
     for (form, status) in [

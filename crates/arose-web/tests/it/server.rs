@@ -11,14 +11,14 @@ use arose_search::{Config as IndexConfig, Folder, Index, Progress, update};
 use arose_web::{Config, serve};
 use serde_json::{Value, json};
 
-/// A served directory; it goes with the test, the server with the process.
+/// A served directory; it is removed with the test, and the server ends with the process.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) out: PathBuf,
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -26,7 +26,7 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// Pages on two sites: twelve of one template, a mirror, two strangers, one of hostile text.
+/// Pages on two sites: twelve of one template, a mirror, two unrelated pages, one of hostile text.
 pub(crate) fn pages() -> Vec<Value> {
     let prose = |seed: usize| -> String {
         (0..120)
@@ -52,9 +52,9 @@ pub(crate) fn pages() -> Vec<Value> {
     pages
 }
 
-/// Writes and deduplicates.
+/// Writes documents and deduplicates them.
 pub(crate) fn dedup(folder: &Path, lines: &[Value]) -> PathBuf {
-    // Ratings are found again in a run of another order only if that lists all pairs.
+    // Ratings are found again in a run with another order only if that lists all pairs.
     let config = DedupConfig {
         pairs: ListedPairs::All,
         ..DedupConfig::default()
@@ -62,7 +62,7 @@ pub(crate) fn dedup(folder: &Path, lines: &[Value]) -> PathBuf {
     dedup_by(folder, lines, &config)
 }
 
-/// As [`dedup`], with a configuration.
+/// Like [`dedup`], with a configuration.
 pub(crate) fn dedup_by(folder: &Path, lines: &[Value], config: &DedupConfig) -> PathBuf {
     let (input, out) = (folder.join("pages.jsonl"), folder.join("out"));
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -72,7 +72,7 @@ pub(crate) fn dedup_by(folder: &Path, lines: &[Value], config: &DedupConfig) -> 
     out
 }
 
-/// Writes, deduplicates, indexes and serves.
+/// Writes documents, deduplicates, indexes and serves them.
 pub(crate) fn start(lines: &[Value], token: Option<&str>) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let out = dedup(folder.path(), lines);
@@ -83,10 +83,10 @@ pub(crate) fn start(lines: &[Value], token: Option<&str>) -> Server {
     }
 }
 
-/// Serves a directory on a thread of its own.
+/// Serves a directory in a separate thread.
 pub(crate) fn serve_folder(out: &Path, token: Option<&str>) -> SocketAddr {
     let opened = Folder::open(out).unwrap();
-    // Another server over the same directory may be at it.
+    // Another server may be indexing the same directory.
     while let Err(error) = update(&opened, &IndexConfig::default(), &Progress::default()) {
         assert!(matches!(error, arose_search::Error::Busy { .. }), "{error}");
         std::thread::yield_now();
@@ -95,7 +95,7 @@ pub(crate) fn serve_folder(out: &Path, token: Option<&str>) -> SocketAddr {
     serve_opened(opened, index, token)
 }
 
-/// Serves a directory with an index that is there.
+/// Serves a directory with an existing index.
 pub(crate) fn serve_opened(opened: Folder, index: Index, token: Option<&str>) -> SocketAddr {
     let (sender, receiver) = mpsc::channel();
     let config = Config {
@@ -138,7 +138,7 @@ impl Server {
         self.send(&head, form)
     }
 
-    /// Asks until the answer is as expected; a server follows its directory within moments.
+    /// Sends requests until the response is as expected; a server is updated within moments.
     pub(crate) fn wait_for(&self, path: &str, is_expected: impl Fn(&Answer) -> bool) -> Answer {
         let begin = std::time::Instant::now();
         loop {
@@ -155,7 +155,7 @@ impl Server {
     pub(crate) fn send(&self, head: &str, body: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let request = format!("{head}Connection: close\r\n\r\n{body}");
-        // A server that refuses early may close before all was sent.
+        // A server that rejects a request early may close the connection before everything is sent.
         let _ = stream.write_all(request.as_bytes());
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);

@@ -37,7 +37,7 @@ fn vassilvitskiis_table() {
     assert_eq!(similar_pairs(&TABLE, 3, DEFAULT_CAP).unwrap().pairs, []);
 }
 
-/// A run of five is ten pairs, not the four of neighbours.
+/// A bucket of five gives ten pairs, not the four pairs of neighbours.
 #[test]
 fn runs_yield_all_pairs() {
     let entries: Vec<(u64, DocId)> = (0..5).map(|doc| (9, DocId(doc))).collect();
@@ -84,7 +84,7 @@ fn bad_rows_are_refused() {
     assert!(similar_pairs(&twice, 1, 10).is_err());
 }
 
-/// Boilerplate value 0 stands in every document and is ignored at cap 2.
+/// The boilerplate value 0 is in every document and is ignored at cap 2.
 #[test]
 fn common_values_make_no_pairs_but_count() {
     let sets: [&[u64]; 4] = [&[0, 1, 2], &[0, 1, 3], &[0], &[0, 4]];
@@ -111,7 +111,7 @@ fn common_values_make_no_pairs_but_count() {
         .map(|count| (count.n_values, count.n_ignored))
         .collect();
     assert_eq!(ignored, [(3, 1), (3, 1), (1, 1), (2, 1)]);
-    // Half is not over half.
+    // Half is not more than half.
     let fallback: Vec<bool> = found.docs.iter().map(DocCount::needs_fallback).collect();
     assert_eq!(fallback, [false, false, true, false]);
     let reaching = |value| found.resembling(Threshold::new(value).unwrap()).count();
@@ -141,7 +141,7 @@ fn sets() -> impl Strategy<Value = Vec<Vec<u64>>> {
     prop::collection::vec(prop::collection::vec(0..10_u64, 0..7), 0..10)
 }
 
-/// How many sets hold each of the values 0..10.
+/// The number of sets that contain each of the values 0..10.
 fn holders(sets: &[BTreeSet<u64>]) -> Vec<usize> {
     (0..10)
         .map(|value| sets.iter().filter(|set| set.contains(&value)).count())
@@ -160,7 +160,7 @@ proptest! {
         prop_assert_eq!(sorted, Candidates { pairs: expected, long_runs: vec![] });
     }
 
-    /// A star loses pairs but no document: whoever had a partner has one still.
+    /// A star loses pairs but no document: every document that had a partner still has one.
     #[test]
     fn capped_runs_keep_every_document(sets in sets(), cap in 0_usize..5, seed: u64) {
         let mut entries = entries_of(&sets);
@@ -179,13 +179,13 @@ proptest! {
         prop_assert!((all.len() - kept.len()) as u64 <= n_lost);
     }
 
-    /// Prefix rule, mega-shingles and comparing all with all find the same pairs.
+    /// The prefix rule, mega-shingles and comparing all pairs find the same pairs.
     #[test]
     fn similar_pairs_equal_brute_force(
         rows in prop::collection::vec(prop::collection::vec(0..3_u64, 6), 0..12),
         r in 1_usize..=6,
     ) {
-        // As real features do, these differ between positions.
+        // Like real super-shingles, these differ between positions.
         let rows: Vec<(DocId, Vec<u64>)> = (0..).map(DocId).zip(rows).map(|(doc, row)| {
             (doc, (0..).zip(row).map(|(j, value)| 10 * j + value).collect())
         }).collect();

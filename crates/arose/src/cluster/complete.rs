@@ -10,13 +10,14 @@ use crate::{DocId, Threshold};
 /// Divides the documents of `pairs` into groups in which every pair reaches `tau`, by ascending ID
 /// of the representative.
 ///
-/// Agglomerative: every document starts alone; the two groups whose least similar pair is most
-/// similar merge (ties: the smaller IDs), as long as that pair reaches `tau`. A pair that is not
-/// given does not reach it. The document of greatest priority represents its group.
+/// The method is agglomerative. Every document starts alone. Repeatedly, the two groups whose least
+/// similar pair is most similar are merged (ties: the smaller IDs), as long as that pair reaches
+/// `tau`. Pairs that are not given do not reach it. The document with the highest priority
+/// represents its group.
 ///
-/// Each merge walks over the links of both groups: up to `O(n m log m)` time for `n` documents and
-/// `m` pairs, `O(m)` memory. For components of up to a few thousand documents; larger ones want
-/// [`stars`](super::stars()).
+/// Each merge visits the links of both groups: up to `O(n m log m)` time for `n` documents and `m`
+/// pairs, `O(m)` memory. Suitable for components of up to a few thousand documents; use
+/// [`stars`](super::stars()) for larger ones.
 ///
 /// ```
 /// use arose::cluster::{Pair, Priority, complete_link};
@@ -40,7 +41,7 @@ pub fn complete_link(
     clusters
 }
 
-/// Names the representative of a group and scores the others; `None` for an empty group.
+/// Chooses the representative of a group and scores the others; `None` for an empty group.
 fn cluster(
     graph: &Graph,
     group: &[usize],
@@ -60,16 +61,17 @@ fn cluster(
     })
 }
 
-/// Groups under way. A group goes by the number of its smallest document.
+/// The current groups. A group is identified by the number of its smallest document.
 struct Agglomeration {
     groups: Vec<Vec<usize>>,
-    /// For each group the groups it may merge with, and the least similarity between the two.
+    /// For each group, the groups with which it may merge, and the smallest similarity between the
+    /// two.
     links: Vec<BTreeMap<usize, Least>>,
-    /// Merges to try, best first; outdated once `links` says otherwise.
+    /// Merges to try, best first. An entry is outdated if `links` has another value.
     queue: BinaryHeap<(Least, Reverse<(usize, usize)>)>,
 }
 
-/// A least similarity, in the total order of numbers.
+/// A smallest similarity, in the total order of numbers.
 #[derive(Clone, Copy)]
 struct Least(f64);
 
@@ -94,7 +96,7 @@ impl Agglomeration {
         }
     }
 
-    /// Merges until nothing is left to merge; absorbed groups stay behind empty.
+    /// Merges until no merge is possible; absorbed groups remain as empty ones.
     fn run(mut self) -> Vec<Vec<usize>> {
         while let Some((least, Reverse((a, b)))) = self.queue.pop() {
             if self.links[a].get(&b) == Some(&least) {
@@ -107,7 +109,7 @@ impl Agglomeration {
         self.groups
     }
 
-    /// Merges group `b` into `a`, the smaller; what was linked to both stays linked, by the lesser
+    /// Merges group `b` into `a`, the smaller. Groups linked to both stay linked, with the smaller
     /// similarity.
     fn merge(&mut self, a: usize, b: usize) {
         let absorbed = std::mem::take(&mut self.groups[b]);

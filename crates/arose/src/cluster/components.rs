@@ -13,9 +13,9 @@
 //! Paths are halved on the way up. Together with linking by index, which IDs in random order turn
 //! into linking by random rank (Jayanti & Tarjan 2016), a step takes O(log n) at worst and is
 //! nearly constant in practice. No rank is stored: four bytes per document, 6.4 GB for the 1.6
-//! billion pages of Henzinger 2006. Parents are `u32`, since twice the memory would only buy more
-//! than four billion IDs, more than one machine can handle; more documents are refused when the
-//! structure is created.
+//! billion pages of Henzinger 2006. Parents are `u32`, since twice the memory would only allow more
+//! than four billion IDs, which is more than one machine can handle. A larger number of documents
+//! is an error when the structure is created.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -42,7 +42,8 @@ impl Components {
     ///
     /// # Errors
     ///
-    /// When `n_docs` exceeds the four billion that four-byte parents can distinguish.
+    /// Returns an error if `n_docs` exceeds the four billion that four-byte parents can
+    /// distinguish.
     pub fn new(n_docs: usize) -> Result<Self, Error> {
         let Ok(end) = u32::try_from(n_docs) else {
             let expected = "at most 4294967295 documents";
@@ -52,13 +53,13 @@ impl Components {
         Ok(Self { parents })
     }
 
-    /// Unites the components of `a` and `b`; whether they were two before.
+    /// Unites the components of `a` and `b`; returns whether they were separate.
     ///
     /// Over all threads, exactly one call reports each merger.
     ///
     /// # Errors
     ///
-    /// When there is no such document.
+    /// Returns an error if there is no such document.
     pub fn union(&self, a: DocId, b: DocId) -> Result<bool, Error> {
         let (mut a, mut b) = (self.index(a)?, self.index(b)?);
         loop {
@@ -77,26 +78,27 @@ impl Components {
         }
     }
 
-    /// The smallest member of the component of `doc`.
+    /// Returns the smallest member of the component of `doc`.
     ///
-    /// While other threads unite, the answer may be overtaken at once, but never by a larger id.
+    /// While other threads unite components, the result may become outdated immediately, but the
+    /// new ID is never larger.
     ///
     /// # Errors
     ///
-    /// When there is no such document.
+    /// Returns an error if there is no such document.
     pub fn find(&self, doc: DocId) -> Result<DocId, Error> {
         let root = self.root(self.index(doc)?);
         Ok(DocId(u64::from(root)))
     }
 
-    /// The smallest member of each document's component, for documents `0..n` in order.
+    /// Returns the smallest member of each document's component, for documents `0..n` in order.
     pub fn labels(&self) -> impl Iterator<Item = DocId> {
         // The length was checked to fit when the parents were made.
         let docs = 0..self.parents.len() as u32;
         docs.map(|doc| DocId(u64::from(self.root(doc))))
     }
 
-    /// The number of components.
+    /// Returns the number of components.
     #[must_use]
     pub fn count(&self) -> usize {
         let parents = (0_u32..).zip(&self.parents);
@@ -111,7 +113,7 @@ impl Components {
             .ok_or_else(|| Error::parameter("document", doc, "an id below the number of documents"))
     }
 
-    /// Walks to the root, pointing every other document on the way at its grandparent.
+    /// Walks to the root and points every other document on the way to its grandparent.
     fn root(&self, mut doc: u32) -> u32 {
         loop {
             let parent = self.parents[doc as usize].load(Relaxed);
@@ -119,7 +121,7 @@ impl Components {
             if parent == grandparent {
                 return parent;
             }
-            // If another thread was faster, its parent is as good.
+            // If another thread was faster, its parent is also correct.
             let halved = &self.parents[doc as usize];
             _ = halved.compare_exchange_weak(parent, grandparent, Relaxed, Relaxed);
             doc = grandparent;

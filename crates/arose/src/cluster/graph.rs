@@ -7,8 +7,8 @@ use crate::{DocId, Threshold};
 
 /// An undirected graph whose links are the pairs that reach a threshold.
 ///
-/// It is the same for any order of the pairs: documents ascend by id, neighbours ascend, and of
-/// several similarities given for one pair the greatest counts.
+/// It is the same for any order of the pairs: documents ascend by ID, neighbours ascend, and if
+/// several similarities are given for one pair, the greatest counts.
 pub(super) struct Graph {
     /// The documents that have a neighbour, ascending.
     pub(super) docs: Vec<DocId>,
@@ -48,12 +48,12 @@ impl Graph {
         }
     }
 
-    /// The neighbours of a document, ascending.
+    /// Returns the neighbours of a document, ascending.
     pub(super) fn neighbours(&self, doc: usize) -> &[Link] {
         &self.links[self.starts[doc]..self.starts[doc + 1]]
     }
 
-    /// All documents, the one of greatest priority first.
+    /// Returns all documents, the one with the highest priority first.
     pub(super) fn by_priority(&self, priority: impl Fn(DocId) -> Priority) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.docs.len()).collect();
         order.sort_by_cached_key(|&doc| Reverse(priority(self.docs[doc])));
@@ -61,7 +61,7 @@ impl Graph {
     }
 }
 
-/// Both directions of every pair that counts, sorted, each once.
+/// Returns both directions of every pair that counts, sorted, each once.
 fn directed(pairs: &[Pair], tau: Threshold) -> Vec<(DocId, DocId, f64)> {
     let counts = |pair: &&Pair| pair.a != pair.b && tau.reached_by(pair.similarity);
     let mut ends: Vec<_> = pairs

@@ -69,12 +69,12 @@ impl OnlineClusters {
 
     /// Places a new document, given the documents found similar to it.
     ///
-    /// Of these, the representative of the greatest similarity counts (ties: the smaller id);
-    /// members, unknown documents and similarities below the threshold are skipped.
+    /// Of these, the representative with the greatest similarity counts (ties: the smaller ID).
+    /// Members, unknown documents and similarities below the threshold are skipped.
     ///
     /// # Errors
     ///
-    /// When the document is already there: remove it first to replace it.
+    /// Returns an error if the document is already in a cluster; remove it first to replace it.
     pub fn insert(&mut self, new: Priority, similar: &[Scored]) -> Result<Placement, Error> {
         if self.docs.contains_key(&new.id) {
             let expected = "a document that is not yet in a cluster";
@@ -85,13 +85,13 @@ impl OnlineClusters {
 
     /// Removes a document and repairs its cluster.
     ///
-    /// `similarity` compares a member with the document that took over. `search` gives the
-    /// documents similar to one that must be placed again, as for [`insert`](Self::insert); it is
-    /// asked in order of descending priority.
+    /// `similarity` compares a member with the document that took over. `search` returns the
+    /// documents similar to one that must be placed again, as for [`insert`](Self::insert). It is
+    /// called in order of descending priority.
     ///
     /// # Errors
     ///
-    /// When there is no such document.
+    /// Returns an error if there is no such document.
     pub fn remove(
         &mut self,
         doc: DocId,
@@ -114,7 +114,8 @@ impl OnlineClusters {
         })
     }
 
-    /// The representative of a document, itself perhaps; `None` if it is not there.
+    /// Returns the representative of a document, possibly the document itself; `None` if the
+    /// document is unknown.
     #[must_use]
     pub fn representative(&self, doc: DocId) -> Option<DocId> {
         self.docs
@@ -122,7 +123,7 @@ impl OnlineClusters {
             .map(|&(_, representative)| representative)
     }
 
-    /// All clusters, by ascending ID of the representative.
+    /// Returns all clusters, by ascending ID of the representative.
     pub fn clusters(&self) -> impl Iterator<Item = Cluster> {
         self.stars.iter().map(|(&representative, members)| Cluster {
             representative,
@@ -169,7 +170,8 @@ impl OnlineClusters {
         self.stars.insert(id, BTreeMap::new());
     }
 
-    /// Ends the cluster that `doc` represented, if any; its members, greatest priority first.
+    /// Dissolves the cluster that `doc` represented, if any; returns its members, highest priority
+    /// first.
     fn disband(&mut self, doc: DocId) -> Vec<Priority> {
         let members = self.stars.remove(&doc).unwrap_or_default();
         let priority_of = |id| self.docs.remove(&id).map(|(priority, _)| priority);
@@ -178,7 +180,7 @@ impl OnlineClusters {
         orphans
     }
 
-    /// Makes the first orphan a representative of those similar to it; returns the others.
+    /// Makes the first orphan the representative of those similar to it; returns the others.
     fn succeed(
         &mut self,
         orphans: &[Priority],

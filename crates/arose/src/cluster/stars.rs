@@ -6,14 +6,15 @@ use crate::{DocId, Threshold};
 
 /// Divides the documents of `pairs` into stars, by ascending ID of the representative.
 ///
-/// Greedy: the document of greatest priority becomes a representative and takes all its neighbours
-/// at `tau` or above; then the greatest that is left, until none is. A document near several
-/// representatives hence belongs to the first of them, and two representatives are never
-/// neighbours. Any two members of a star have a Jaccard similarity of at least `2 tau - 1`.
+/// The method is greedy. The document with the highest priority becomes a representative and takes
+/// all its neighbours at `tau` or above. Then the remaining document with the highest priority does
+/// the same, until no document remains. A document near several representatives therefore belongs
+/// to the first of them, and two representatives are never neighbours. Any two members of a star
+/// have a Jaccard similarity of at least `2 tau - 1`.
 ///
 /// Documents without a pair at `tau` or above are not listed; they are alone. Documents left alone
-/// because representatives took all their neighbours are listed, with no members. The order of the
-/// pairs does not matter, and neither does working component by component.
+/// because representatives took all their neighbours are listed, with no members. The result does
+/// not depend on the order of the pairs, and is the same if components are processed one by one.
 ///
 /// Time `O(m log m)` for `m` pairs, memory about 80 bytes per pair.
 ///
@@ -31,7 +32,8 @@ pub fn stars(pairs: &[Pair], tau: Threshold, priority: impl Fn(DocId) -> Priorit
     let mut is_taken = vec![false; graph.docs.len()];
     let mut clusters = Vec::new();
     for centre in graph.by_priority(priority) {
-        // A centre needs no mark: its star takes all its neighbours, so none is left to take it.
+        // A centre needs no mark: its star takes all its neighbours, so no other centre can take
+        // it.
         if !is_taken[centre] {
             clusters.push(star(&graph, centre, &mut is_taken));
         }
@@ -40,7 +42,7 @@ pub fn stars(pairs: &[Pair], tau: Threshold, priority: impl Fn(DocId) -> Priorit
     clusters
 }
 
-/// The star around `centre`: all its neighbours that are still free.
+/// Returns the star around `centre`: all its neighbours that are still free.
 fn star(graph: &Graph, centre: usize, is_taken: &mut [bool]) -> Cluster {
     let free = graph.neighbours(centre).iter();
     let members = free

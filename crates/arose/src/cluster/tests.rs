@@ -56,14 +56,14 @@ fn windows() -> Vec<Set> {
     (0..=10).map(|i| (i..i + 10).collect()).collect()
 }
 
-/// Documents near one another: each holds most of 16 values.
+/// Documents near one another: each contains most of 16 values.
 fn near_sets(n_docs: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Set>> {
     let flags = proptest::collection::vec(proptest::bool::weighted(0.9), 16);
     let set = flags.prop_map(|flags| (0..16).filter(|&i| flags[i as usize]).collect());
     proptest::collection::vec(set, n_docs)
 }
 
-/// Priorities with ties in every field but the ID.
+/// Priorities with ties in every field except the ID.
 fn priority(seed: u64) -> impl Fn(DocId) -> Priority + Copy {
     move |id| {
         let mut random = SplitMix::new(seed ^ crate::mix::mix(id.0));
@@ -284,8 +284,8 @@ mod components_of_random_graphs {
         assert!(components.labels().eq(expected));
     }
 
-    /// Waits until both threads have come to the same place. Spinning keeps them close; yielding
-    /// lets the other run where there is one core only.
+    /// Waits until both threads have reached the same place. Spinning keeps them close; yielding
+    /// lets the other run if there is only one core.
     fn meet(progress: &[AtomicU64; 2], thread: usize, place: u64) {
         progress[thread].store(place, SeqCst);
         let mut n_spins = 0;
@@ -297,7 +297,7 @@ mod components_of_random_graphs {
         }
     }
 
-    /// Long paths and much contention: four threads unite shuffled neighbours of 20,000 documents.
+    /// Long paths and high contention: four threads unite shuffled neighbours of 20,000 documents.
     #[test]
     fn threads_do_not_matter() {
         const N: u64 = 20_000;
@@ -358,7 +358,7 @@ mod stars_of_real_sets {
             }
         }
 
-        /// Followed to the letter: of the documents left, the greatest priority is next.
+        /// The definition step by step: the remaining document with the highest priority is next.
         #[test]
         fn greedy_by_priority(sets in near_sets(2..20), t in 10_u32..20, seed: u64) {
             let tau = tau(f64::from(t) / 20.0);
@@ -401,7 +401,7 @@ mod stars_of_real_sets {
             for &pair in &pairs {
                 groups.entry(components.find(pair.a).unwrap()).or_default().push(pair);
             }
-            // Pairs below the threshold may leave a component; they are no links.
+            // Pairs below the threshold may connect components; they are not links.
             for method in [stars, complete_link] {
                 let by_group = groups.values().flat_map(|own| method(own, tau, priority(seed)));
                 let mut by_group: Vec<Cluster> = by_group.collect();
@@ -468,7 +468,7 @@ mod stars_of_real_sets {
 mod complete_link_of_real_sets {
     use super::*;
 
-    /// Agglomeration as the textbook has it: compare all groups, merge the best two, start over.
+    /// Agglomeration as in textbooks: compare all groups, merge the best two, start over.
     fn naive(sets: &[Set], tau: Threshold) -> Vec<Vec<u64>> {
         let mut groups: Vec<Vec<u64>> = (0..sets.len() as u64).map(|doc| vec![doc]).collect();
         let least = |a: &[u64], b: &[u64]| {
@@ -547,7 +547,7 @@ mod online {
         proptest::collection::vec(step, 0..80)
     }
 
-    /// Scores every document there is, live or not, in an order of its own.
+    /// Scores every document, live or not, in an arbitrary order.
     fn search(sets: &[Set], doc: DocId) -> Vec<Scored> {
         let others = (0..sets.len() as u64).rev().map(DocId);
         let scored = others.map(|other| Scored {
@@ -588,7 +588,7 @@ mod online {
         assert!(seen.iter().eq(live), "{seen:?} {live:?}");
     }
 
-    /// The most similar representative, the smaller id among equals, by trying all.
+    /// The most similar representative, with the smaller ID among equals, by trying all.
     fn expected_placement(clusters: &OnlineClusters, sets: &[Set], doc: DocId) -> Placement {
         let mut placement = Placement::Founded;
         let mut most = 0.0;
@@ -666,7 +666,8 @@ mod online {
         }
     }
 
-    /// 1 and 3 are similar to 2 but not to each other; when 2 goes, 1 takes over and 3 founds.
+    /// 1 and 3 are similar to 2 but not to each other; when 2 is removed, 1 takes over and 3 founds
+    /// a cluster.
     #[test]
     fn a_stranger_to_the_heir_is_placed_anew() {
         let sets = windows();

@@ -1,17 +1,17 @@
-//! The score by its definition, for tests.
+//! The reference implementation of the score, for tests.
 
 use std::collections::HashMap;
 
 use super::{Content, Score};
 
-/// The score of two texts by the definition: the reference implementation that
+/// Returns the score of two texts by the definition: the reference implementation that
 /// [`Scorer`](super::Scorer) must equal. Quadratic.
 #[must_use]
 pub fn score_plain(a: &Content, b: &Content) -> Score {
     Score::of_chain(&a.weights, &b.weights, &chain_plain(a, b))
 }
 
-/// The chain of two texts by the definition.
+/// Returns the chain of two texts by the definition.
 #[must_use]
 pub fn chain_plain(a: &Content, b: &Content) -> Vec<(u32, u32)> {
     let points = matches_plain(a, b);
@@ -43,7 +43,7 @@ pub(super) struct Point {
     pub(super) shingle: u64,
 }
 
-/// All matches, by position in the first text.
+/// Returns all matches, by position in the first text.
 pub(super) fn matches_plain(a: &Content, b: &Content) -> Vec<Point> {
     let in_order = |content: &Content| -> Vec<u64> {
         let mut shingles = vec![0; content.len()];

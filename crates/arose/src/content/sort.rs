@@ -1,16 +1,16 @@
 //! Sorts shingles by buckets.
 
-/// Buckets of more shingles are sorted by comparing.
+/// Larger buckets are sorted by comparison.
 const MAX_INSERTED: usize = 24;
 
-/// Shingles in ascending order, equal ones in text order, and their positions.
+/// Returns the shingles in ascending order, equal ones in text order, and their positions.
 ///
-/// Fingerprints are spread evenly, so nearly all are in their place once they are in buckets by
-/// their first bits.
+/// Fingerprints are distributed evenly, so nearly all are at their final position once they are in
+/// buckets by their first bits.
 pub(super) fn sort(shingles: &[u64]) -> (Vec<u64>, Vec<u32>) {
     let n_bits = shingles.len().max(2).ilog2();
     let bucket = |shingle: u64| (shingle >> (64 - n_bits)) as usize;
-    // Where the next shingle of each bucket goes; in the end, where each bucket ends.
+    // The position of the next shingle of each bucket; at the end, the end of each bucket.
     let mut places = vec![0_u32; (1 << n_bits) + 1];
     for &shingle in shingles {
         places[bucket(shingle) + 1] += 1;

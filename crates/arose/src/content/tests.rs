@@ -21,7 +21,8 @@ fn score(a: &Content, b: &Content) -> Score {
     Scorer::default().score(a, b)
 }
 
-/// The chain and the plain score of two texts, both ways and by both versions.
+/// Checks the chain and the unweighted score of two texts, in both directions and with both
+/// implementations.
 #[track_caller]
 fn check(a: &str, b: &str, n_chain: usize, u: f64) {
     let (a, b) = (content(a), content(b));
@@ -47,7 +48,7 @@ fn oracles() {
     check(rose, rose, 7, 1.0);
 }
 
-/// Of the pairs of words four in six are common; in order they are two.
+/// Four of six pairs of words are common; two of them are in the same order.
 #[test]
 fn order_counts() {
     let sets = ["a b c d e f", "d e f a b c"].map(|text| {
@@ -75,8 +76,8 @@ fn words(from: u64, to: u64) -> Vec<u64> {
     (from..to).map(crate::mix::mix).collect()
 }
 
-/// A block of fresh text as long as the text halves u: of 199 pairs 99 are left, one fewer if the
-/// block parts two words.
+/// A block of new text as long as the text halves u: 99 of 199 pairs are left, one fewer if the
+/// block separates two words.
 #[test]
 fn fresh_text_halves_u() {
     let text = words(0, 100);
@@ -93,7 +94,7 @@ fn fresh_text_halves_u() {
     }
 }
 
-/// Two blocks change places: the pairs of the larger one stay, whichever it is.
+/// Two blocks change places: the pairs of the larger one remain, whichever it is.
 #[test]
 fn a_moved_block_costs_the_smaller_block() {
     let text = words(0, 100);
@@ -115,7 +116,7 @@ fn page(frame: &[u64], own: &[u64]) -> Content {
     Content::of_site(&cut(&tokens), n_others)
 }
 
-/// Two products of one shop: the plain score sees the template, the weighted one does not.
+/// Two products of one shop: the template raises the unweighted score, but not the weighted one.
 #[test]
 fn one_template_is_alike() {
     let frame = words(0, 400);
@@ -130,7 +131,7 @@ fn one_template_is_alike() {
     assert_eq!(found.level(), Level::Alike);
 }
 
-/// Two versions of one article with other sidebars: the other way round.
+/// Two versions of one article with different sidebars: the other way round.
 #[test]
 fn one_article_in_two_frames_is_the_same() {
     let article = words(0, 100);
@@ -145,8 +146,7 @@ fn one_article_in_two_frames_is_the_same() {
     assert_eq!(found.level(), Level::Same);
 }
 
-/// A page that says nothing that others of its site do not say is the same as another only if it is
-/// nearly equal.
+/// A page without own text is the same as another only if it is nearly equal.
 #[test]
 fn pages_without_own_text() {
     let frame = words(0, 300);
@@ -199,8 +199,8 @@ fn weights_fall_with_the_square() {
     assert_eq!(content.weights(), [0.25; 7]);
 }
 
-/// What both texts have, each element as often as in the text that has it less, over what they have
-/// together, by weight.
+/// The weight of the elements in both texts, each as often as in the text that has fewer of it,
+/// divided by the weight of the elements in either.
 fn bag_jaccard(a: &Content, b: &Content) -> f64 {
     let common: f64 = matches_plain(a, b)
         .iter()
@@ -224,13 +224,13 @@ fn longest_by_force(points: &[Point]) -> usize {
     sets.map(|set| set.count_ones() as usize).max().unwrap_or(0)
 }
 
-/// Texts of few words, so that pairs of words repeat and longest chains are many.
+/// Texts of few words, so that pairs of words repeat and there are many longest chains.
 fn texts(n: usize) -> impl Strategy<Value = [Vec<u64>; 2]> {
     let text = move || prop::collection::vec(0..5_u64, 0..n);
     [text(), text()]
 }
 
-/// A text and an edited copy: what is common, and then a little that is not.
+/// A text and an edited copy: common text, then a little text that differs.
 fn versions() -> impl Strategy<Value = [Vec<u64>; 2]> {
     let text = prop::collection::vec(0..40_u64, 1..80);
     let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..60_u64), 0..8);
@@ -243,13 +243,14 @@ fn versions() -> impl Strategy<Value = [Vec<u64>; 2]> {
     })
 }
 
-/// How often a site repeats a shingle: anything, the same for the same shingle.
+/// The number of times that a site repeats a shingle: arbitrary, but the same for the same shingle.
 fn repeats(shingle: u64) -> u64 {
     crate::mix::mix(shingle) % 12
 }
 
 proptest! {
-    /// The fast version is the plain one to the last bit, and both are symmetric.
+    /// The optimized version equals the reference implementation to the last bit, and both are
+    /// symmetric.
     #[test]
     fn scorer_equals_the_definition(
         pair in prop_oneof![texts(60), versions()],
@@ -303,7 +304,8 @@ proptest! {
         }
     }
 
-    /// Weights of 1 make both forms one, and a text without repeats on its site is all its own.
+    /// With weights of 1 both scores are equal, and all text is own text if its site repeats none
+    /// of it.
     #[test]
     fn weights_of_one(pair in versions()) {
         let [a, b] = pair.map(|tokens| of_tokens(&tokens));
@@ -312,7 +314,8 @@ proptest! {
         prop_assert_eq!(a.own(), a.len() as f64);
     }
 
-    /// Elements in text order are those of the content, and the table forgets earlier texts.
+    /// Elements in text order are those of the content, and nothing of earlier texts is left in the
+    /// table.
     #[test]
     fn elements_are_those_of_the_content(texts in prop::collection::vec(texts(40), 1..5)) {
         let (mut numbered, mut elements) = (Numbered::default(), Vec::new());
@@ -330,7 +333,7 @@ proptest! {
         }
     }
 
-    /// Sorting by buckets is sorting, also where all shingles are in one bucket.
+    /// Sorting by buckets equals sorting, even if all shingles are in one bucket.
     #[test]
     fn shingles_are_sorted(
         shingles in prop::collection::vec(prop_oneof![any::<u64>(), 0..20_u64], 0..200)

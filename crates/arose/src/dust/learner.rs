@@ -9,49 +9,49 @@ use crate::digest::digest64;
 use crate::mix::mix;
 use std::collections::BTreeSet;
 
-/// What is known of a rule.
+/// The state of a rule in the learner.
 #[derive(Debug, Clone)]
 pub(super) struct Hypothesis {
     pub(super) standing: Standing,
-    /// Stands for scope and rule, in every run alike.
+    /// A hash of scope and rule, the same in every run.
     name: u64,
     pub(super) sum: f64,
     /// Contents of equal pairs, up to the number wanted.
     pub(super) contents: Vec<u64>,
-    /// Values met lately, how many, and how many were new.
+    /// Values met recently, the number of values met, and the number of new ones.
     values: Vec<u32>,
     pub(super) n_values: u32,
     pub(super) n_new: u32,
-    /// Probes that brought no page.
+    /// Probes without a page.
     pub(super) n_failed: u32,
 }
 
 impl Hypothesis {
-    /// Stands for the rule in all templates of its site.
+    /// Returns a hash of the rule in all templates of its site.
     pub(super) fn of_site(&self) -> u64 {
         let Standing { scope, rule, .. } = &self.standing;
         let site = scope.split('/').next().unwrap_or_default();
         key(&format!("{site} {rule}"))
     }
 
-    /// Whether its values are nearly all different, or its name is known, or it has no values.
+    /// Returns whether its values nearly all differ, its name is known, or it has no values.
     fn is_session(&self) -> bool {
         let rule = &self.standing.rule;
         rule.is_known() || !rule.may_probe() || self.n_new * 10 >= self.n_values * 9
     }
 }
 
-/// Values of a part that are remembered.
+/// Maximum number of remembered values of a part.
 const MAX_VALUES: usize = 64;
-/// Probes without a page after which no more are made.
+/// Number of probes without a page after which no more are sent.
 const MAX_FAILED: u32 = 5;
-/// Hypotheses of one template.
+/// Maximum number of hypotheses of one template.
 const MAX_RULES: usize = 64;
-/// The part of all hypotheses that one site may have.
+/// One site may have one in this many of all hypotheses.
 const SITE_PART: usize = 20;
-/// Rounds in which rules are applied.
+/// Maximum number of rounds in which rules are applied.
 const MAX_ROUNDS: usize = 10;
-/// Deferred URLs of a rule after which half as many are audited.
+/// Number of deferred URLs of a rule after which the share of audits halves.
 const EARLY: f64 = 12.0;
 
 /// Learns the rules of all sites of a crawl.
@@ -63,22 +63,22 @@ pub struct Learner {
     scopes: Table<Vec<RuleId>>,
     /// Sites that have active rules.
     active: Table<u32>,
-    /// How common contents are in a scope.
+    /// Frequencies of contents in a scope.
     common: Table<Frequent>,
     /// Contents of URLs, and of groups of URLs that differ in one part.
     pub(super) contents: Recent<u64>,
     pub(super) wishes: Wishes,
     events: Vec<Event>,
-    /// Hypotheses of each site: one site must not take the room of all others.
+    /// Number of hypotheses of each site, so that one site cannot take the space of all others.
     n_of_site: Table<u32>,
-    /// Contents of equal pairs of a rule in all templates of a site.
+    /// Contents of the equal pairs of a rule, over all templates of a site.
     pub(super) of_sites: Table<Vec<u64>>,
-    /// Rules of which something else is known than when this was asked last.
+    /// Rules whose state has changed since the last call of `take_changed`.
     changed: BTreeSet<RuleId>,
 }
 
 impl Learner {
-    /// A learner that knows nothing.
+    /// Creates a learner without rules.
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
@@ -96,29 +96,29 @@ impl Learner {
         }
     }
 
-    /// All rules, in the order in which they were thought of.
+    /// Returns all rules, in the order of their creation.
     pub fn rules(&self) -> impl Iterator<Item = &Standing> {
         self.rules.iter().map(|rule| &rule.standing)
     }
 
-    /// One rule.
+    /// Returns one rule.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Option<&Standing> {
         Some(&self.rules.get(id as usize)?.standing)
     }
 
-    /// What has changed since this was asked last.
+    /// Returns the events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// The rules of which something else is known than when this was asked last, in order.
+    /// Returns the rules whose state has changed since the last call, in order.
     pub fn take_changed(&mut self) -> Vec<RuleId> {
         std::mem::take(&mut self.changed).into_iter().collect()
     }
 
-    /// Puts a rule into a state, as a file or a person says; its evidence is kept if there is none
-    /// yet.
+    /// Sets the state of a rule, as given by a file or a person. Its evidence is used if the
+    /// learner has none yet.
     pub fn set(&mut self, standing: &Standing) -> Option<RuleId> {
         let id = self.hypothesis(&standing.scope, &standing.rule)?;
         let rule = self.touch(id);
@@ -133,7 +133,7 @@ impl Learner {
         Some(id)
     }
 
-    /// The canonical form of a URL by the active rules, if it is another.
+    /// Returns the canonical form of a URL under the active rules, if it differs from the URL.
     #[must_use]
     pub fn canonical(&self, url: &str) -> Option<Canonical> {
         let parts = Parts::of(url)?;
@@ -155,7 +155,7 @@ impl Learner {
         (!canonical.rules.is_empty()).then_some(canonical)
     }
 
-    /// The content of a page of this form that was fetched.
+    /// Returns the content of a fetched page of this form.
     fn known(&self, canonical: &Canonical) -> Option<u64> {
         let groups = canonical
             .rules
@@ -191,44 +191,44 @@ impl Learner {
         self.rules[id as usize].standing.state == State::Active
     }
 
-    /// A rule of which something changes.
+    /// Returns a rule and marks it as changed.
     fn touch(&mut self, id: RuleId) -> &mut Hypothesis {
         self.changed.insert(id);
         &mut self.rules[id as usize]
     }
 
-    /// Whether all rules that gave a canonical form still hold.
+    /// Returns whether all rules that led to a canonical form are still active.
     #[must_use]
     pub fn holds(&self, canonical: &Canonical) -> bool {
         canonical.rules.iter().all(|&id| self.is_active(id))
     }
 
-    /// Whether the content of a URL is wanted for the sake of learning: a probe, or an audit.
+    /// Returns whether the content of a URL is needed for learning: for a probe or an audit.
     #[must_use]
     pub fn is_wanted(&self, url: &str) -> bool {
         self.wishes.has(key(url))
     }
 
-    /// The content of a URL that was fetched, as far as it is remembered.
+    /// Returns the content of a fetched URL, if it is remembered.
     #[must_use]
     pub fn content(&self, url: &str) -> Option<u64> {
         self.contents.get(key(url))
     }
 
-    /// What stands for all URLs that differ in one part from each other.
+    /// Returns a hash for all URLs that differ only in one part.
     fn group(&self, id: RuleId, bare: &str) -> u64 {
         mix(key(bare) ^ mix(self.rules[id as usize].name))
     }
 
-    /// Where a URL that was found belongs. The caller fetches the canonical form if it is new, and
-    /// otherwise [defers](Self::defer) the URL.
+    /// Returns how to treat a URL that was found. The caller fetches the canonical form if it is
+    /// new, and otherwise [defers](Self::defer) the URL.
     #[must_use]
     pub fn place(&self, url: &str) -> Place {
         self.canonical(url).map_or(Place::Fetch, Place::Same)
     }
 
-    /// Counts a URL that was not fetched because its canonical form is known; whether it is to be
-    /// fetched all the same, as an audit.
+    /// Counts a URL that was not fetched because its canonical form is known. Returns whether the
+    /// URL is to be fetched nevertheless, as an audit.
     pub fn defer(&mut self, url: &str, canonical: &Canonical) -> bool {
         let mut share = self.config.audit_share;
         for &id in &canonical.rules {
@@ -247,7 +247,8 @@ impl Learner {
         draw < share
     }
 
-    /// Has the content of a URL compared with that of its canonical form when it is fetched.
+    /// Requests that the content of a URL is compared with that of its canonical form when it is
+    /// fetched.
     pub fn audit(&mut self, url: &str, canonical: &Canonical) {
         self.wish(url, Wish::Audit(canonical.clone()));
         for &id in &canonical.rules {
@@ -255,9 +256,9 @@ impl Learner {
         }
     }
 
-    /// Takes down the content of a URL that was fetched: what stands for its text and that of its
-    /// near duplicates; none for pages that do not count, such as errors and empty ones. Returns
-    /// URLs to fetch for the sake of learning, except those that wait for a request already.
+    /// Records the content of a fetched URL: an ID shared by its text and its near duplicates, or
+    /// none for pages that do not count, such as errors and empty pages. Returns URLs to fetch for
+    /// learning, except those that are already waiting for a request.
     pub fn fetched(&mut self, url: &str, content: Option<u64>) -> Vec<String> {
         let mut wanted = Vec::new();
         let wishes = self.wishes.take(key(url));
@@ -269,7 +270,7 @@ impl Learner {
             return wanted;
         };
         let own = self.canonical(url).map_or(url.to_owned(), |form| form.url);
-        // A page that was fetched again is no new evidence.
+        // A page that is fetched again is not new evidence.
         let is_new = self.contents.get(key(&own)).is_none();
         self.contents.insert(key(url), content);
         self.contents.insert(key(&own), content);
@@ -280,7 +281,7 @@ impl Learner {
         wanted
     }
 
-    /// Counts how common a content is among the paths of a site.
+    /// Counts how frequent a content is among the paths of a site.
     fn count(&mut self, url: &str, content: u64) {
         let content = self.words(content);
         let Some(parts) = Parts::of(url) else {
@@ -296,7 +297,7 @@ impl Learner {
         }
     }
 
-    /// Compares a page with those that differ in one part, and chooses a probe.
+    /// Compares a page with pages whose URLs differ in one part, and chooses a probe.
     fn learn(&mut self, own: &str, content: u64, is_wish: bool, wanted: &mut Vec<String>) {
         let Some(parts) = Parts::of(own) else {
             return;
@@ -305,7 +306,7 @@ impl Learner {
         let is_common = self.common.get(&key(&site));
         let words = self.words(content);
         let is_common = is_common.is_some_and(|common| common.is_too_common(words));
-        // As the bare form of what was fetched before.
+        // As the bare form of URLs fetched before.
         for scope in [&site, &template] {
             for id in self.scopes.get(&key(scope)).cloned().unwrap_or_default() {
                 let group = self.group(id, own);
@@ -352,7 +353,7 @@ impl Learner {
         }
     }
 
-    /// Takes down the value of a part; whether it is time for a probe.
+    /// Records the value of a part. Returns whether it is time for a probe.
     fn note_value(&mut self, id: RuleId, url: &str) -> bool {
         let max_probes = self.config.max_probes;
         let rule = self.touch(id);
@@ -376,7 +377,7 @@ impl Learner {
         may && (rule.n_values > 2 || standing.rule.is_known())
     }
 
-    /// Takes down whether a pair was the same.
+    /// Records whether the pages of a pair were the same.
     fn judge(&mut self, id: RuleId, is_same: bool, content: u64, is_common: bool) {
         let min_contents = self.config.min_contents;
         let content = self.words(content);
@@ -402,7 +403,8 @@ impl Learner {
                 rule.sum += self.config.test.different;
             }
         }
-        // A template may have fewer pages than contents are wanted: those of its site count.
+        // A template may have fewer pages than the required number of contents, so those of its
+        // site count.
         let of_site = self.of_sites.entry(rule.of_site()).or_default();
         if is_same && of_site.len() < min_contents && !of_site.contains(&content) {
             of_site.push(content);
@@ -413,7 +415,7 @@ impl Learner {
                 self.change(id, State::Active);
             }
             Outcome::Rejected => self.change(id, State::Rejected),
-            // Evidence beyond the limit is not saved up.
+            // Evidence beyond the limit is not accumulated.
             Outcome::Accepted => rule.sum = Sequential::ACCEPT,
             Outcome::Open => {}
         }
@@ -445,7 +447,7 @@ impl Learner {
         }
     }
 
-    /// The number of a rule in a scope, made if there is room.
+    /// Returns the number of a rule in a scope, created if there is space.
     pub(super) fn hypothesis(&mut self, scope: &str, rule: &Rule) -> Option<RuleId> {
         let of_scope = self.scopes.get(&key(scope)).map_or(&[][..], Vec::as_slice);
         let found = of_scope.iter().find(|&&id| {
@@ -480,8 +482,8 @@ impl Learner {
         Some(id)
     }
 
-    /// Takes down why a URL is wanted. The oldest wishes give way to new ones, since what they are
-    /// about may never be fetched.
+    /// Records why a URL is requested. New wishes replace the oldest ones, whose URLs may never be
+    /// fetched.
     fn wish(&mut self, url: &str, wish: Wish) {
         if let Some(Wish::Blame(number, id)) = self.wishes.push(key(url), wish) {
             let content = self.wishes.blame(number).map(|blame| blame.content);
@@ -489,7 +491,7 @@ impl Learner {
         }
     }
 
-    /// A URL was fetched that had been asked for.
+    /// Handles a fetched URL for which there was a wish.
     fn grant(&mut self, url: &str, content: Option<u64>, wish: Wish, wanted: &mut Vec<String>) {
         match (wish, content) {
             (Wish::Probe(id), None) => self.touch(id).n_failed += 1,
@@ -523,7 +525,7 @@ impl Learner {
         }
     }
 
-    /// An audited URL has the content of its canonical form, or another.
+    /// Compares the content of an audited URL with that of its canonical form.
     fn compare(
         &mut self,
         is_same: bool,
@@ -562,13 +564,13 @@ impl Learner {
                     self.wish(&bare, Wish::Blame(number, id));
                     wanted.push(bare);
                 }
-                // What cannot be fetched says nothing against the rule.
+                // A URL that cannot be fetched is not evidence against the rule.
                 known => self.blame(number, id, known.or(Some(content))),
             }
         }
     }
 
-    /// One rule alone was applied to a URL whose audit failed.
+    /// Handles the result of applying one rule alone to a URL whose audit failed.
     fn blame(&mut self, number: u64, id: RuleId, content: Option<u64>) {
         let Some(blame) = self.wishes.blame(number) else {
             return;
@@ -576,7 +578,7 @@ impl Learner {
         blame.n_open -= 1;
         let is_guilty = content != Some(blame.content);
         blame.is_settled |= is_guilty;
-        // None is guilty alone: the youngest goes.
+        // If no rule is wrong by itself, the newest is suspended.
         let is_open = blame.n_open > 0;
         let youngest = blame.rules.iter().copied().max();
         let suspect = match (is_guilty, is_open || blame.is_settled) {

@@ -1,11 +1,11 @@
-//! What was lately met, in bounded memory.
+//! Recent values and frequent values, in bounded memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 
 use crate::mix::mix;
 
-/// Hashes keys that are hashes.
+/// A hasher for keys that are already hashes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Scatter(u64);
 
@@ -27,8 +27,8 @@ impl std::hash::Hasher for Scatter {
 
 pub(super) type Table<V> = HashMap<u64, V, BuildHasherDefault<Scatter>>;
 
-/// A map that forgets what was not used for long: between one and two times `capacity` entries. It
-/// takes down what is new, as long as somebody asks for it now and then.
+/// A map that discards entries that were not used for a long time. It has between one and two times
+/// `capacity` entries. It also lists new entries, which the caller must take from time to time.
 #[derive(Debug, Clone)]
 pub(super) struct Recent<V> {
     young: Table<V>,
@@ -37,7 +37,7 @@ pub(super) struct Recent<V> {
     news: Vec<(u64, V)>,
 }
 
-/// News that are kept; further ones are not.
+/// Maximum number of listed new entries; further ones are not listed.
 const MAX_NEWS: usize = 1 << 16;
 
 impl<V: Copy + PartialEq> Recent<V> {
@@ -63,7 +63,7 @@ impl<V: Copy + PartialEq> Recent<V> {
         }
     }
 
-    /// What is new since this was asked last.
+    /// Returns the new entries since the last call.
     pub(super) fn take_news(&mut self) -> Vec<(u64, V)> {
         std::mem::take(&mut self.news)
     }
@@ -74,7 +74,7 @@ impl<V: Copy + PartialEq> Recent<V> {
     }
 }
 
-/// How often each of a few things was met, of a stream of many (Metwally et al. 2005).
+/// Counts the most frequent values of a stream (Metwally et al. 2005).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Frequent {
     counts: BTreeMap<u64, u32>,
@@ -82,7 +82,7 @@ pub(super) struct Frequent {
 }
 
 impl Frequent {
-    /// Things that are counted.
+    /// Number of values that are counted.
     const CAPACITY: usize = 16;
 
     pub(super) fn note(&mut self, key: u64) {
@@ -101,7 +101,7 @@ impl Frequent {
         self.counts.insert(key, count);
     }
 
-    /// Whether more than a tenth of at least twenty things were this one.
+    /// Returns whether this value makes up more than a tenth of at least twenty values.
     pub(super) fn is_too_common(&self, key: u64) -> bool {
         let count = self.counts.get(&key).copied().unwrap_or_default();
         self.n >= 20 && u64::from(count) * 10 > u64::from(self.n) && count > 2

@@ -1,31 +1,32 @@
-//! URL rules: which parts of a site's URLs do not select a page?
+//! URL rules: learns which parts of a site's URLs do not select a page.
 //!
-//! *Question.* Many sites give one page under many URLs: with a session ID, a mark of a campaign, a
-//! sort order, as `index.html`, as a print view. A crawler that does not know fetches the same
-//! pages for ever. One that guesses loses pages. Which parts of the URLs of a site do not matter?
+//! *Question.* Many sites serve one page under many URLs: with a session ID, a tracking parameter
+//! or a sort order, as `index.html`, as a print view. A crawler that ignores this fetches the same
+//! pages forever. A crawler that guesses misses pages. Which parts of the URLs of a site do not
+//! matter?
 //!
-//! *Idea.* Learn it, from contents. A [`Rule`] removes one part. Pairs of fetched URLs that differ
-//! in that part alone are trials: their contents are the same, or not. Such pairs come for free, or
-//! are bought with a *probe*: a request for the URL without the part. A [sequential
-//! test](Sequential) accepts a rule after 21 equal pairs in a row, and rejects it at the first
+//! *Idea.* Learn them from contents. A [`Rule`] removes one part. Pairs of fetched URLs that differ
+//! in that part alone are trials: their contents are the same or different. Such pairs occur by
+//! chance, or through a *probe*: a request for the URL without the part. A [sequential
+//! test](Sequential) accepts a rule after 21 consecutive equal pairs, and rejects it at the first
 //! unequal one. A parameter with few values, such as a language or a sort order, needs 58, since
-//! such parameters often matter for some pages only. Error pages and login walls look the same
+//! such parameters often matter only for some pages. Error pages and login walls look the same
 //! whatever the URL, so the pairs must show at least five different contents, and contents that
 //! many pages share do not count.
 //!
 //! *Guard.* A rule never drops a URL. A URL whose canonical form is known is *deferred*, and some
-//! of the deferred are fetched all the same: 2%, and up to half of the first ones if the rule is
-//! about a parameter with few values. If such an *audit* finds another content than the canonical
-//! form has, each rule involved is tried alone, and the guilty one is suspended. The caller then
-//! fetches what was deferred for it.
+//! deferred URLs are fetched nevertheless: 2%, and up to half of the first ones if the rule is
+//! about a parameter with few values. If such an *audit* finds other content than that of the
+//! canonical form, each rule involved is tried alone, and the wrong one is suspended. The caller
+//! then fetches the URLs that this rule deferred.
 //!
 //! *Papers.* Bar-Yossef, Keidar & Schonfeld 2007 (rules from logs, checked with few requests); Wald
 //! 1945 (sequential tests). *Parameters.* [`Config`]. *Cost.* About 5 µs of CPU time per URL, and
 //! about 130 MB for 100,000 templates with two parameters each; both tables are bounded. *Error.* A
 //! rule that is wrong for a share `d` of the pages is accepted with probability `(1 - d)^21`, or
-//! `(1 - d)^58` for one with few values, and is then found by the audits after `1 / d` of them on
-//! average. *Not for* rewriting that adds something, such as `story?id=1` to `/story/1`, nor for
-//! pages whose content is another with every request: no rule is ever accepted there.
+//! `(1 - d)^58` for one with few values, and is then detected after `1 / d` audits on average. *Not
+//! for* rewriting that adds something, such as `story?id=1` to `/story/1`, nor for pages whose
+//! content changes with every request: no rule is ever accepted there.
 //!
 //! ```
 //! use arose::dust::{Config, Learner, Place};

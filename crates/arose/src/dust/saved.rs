@@ -1,28 +1,28 @@
-//! Rules with all that was learned of them, to be kept from one run to the next.
+//! Rules with everything learned about them, stored from one run to the next.
 
 use super::learner::{Learner, key};
 use super::standing::{RuleId, Standing, State};
 use crate::mix::mix;
 
-/// What a learner knows of a rule, except for the contents of single URLs.
+/// The state of a rule in a learner, except for the contents of single URLs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
     /// The rule and its evidence.
     pub standing: Standing,
-    /// How far the [sequential test](super::Sequential) has come.
+    /// The sum of the [sequential test](super::Sequential) so far.
     pub sum: f64,
-    /// Contents that equal pairs had, as far as they were counted.
+    /// Contents of equal pairs, as far as they were counted.
     pub contents: Vec<u64>,
-    /// Values met.
+    /// Number of values met.
     pub n_values: u32,
-    /// Of these: new ones.
+    /// Number of these that were new.
     pub n_new: u32,
-    /// Probes that brought no page.
+    /// Probes without a page.
     pub n_failed: u32,
 }
 
 impl Learner {
-    /// All that is known of a rule.
+    /// Returns the complete state of a rule.
     #[must_use]
     pub fn saved(&self, id: RuleId) -> Option<Saved> {
         let rule = self.rules.get(id as usize)?;
@@ -36,8 +36,8 @@ impl Learner {
         })
     }
 
-    /// Goes on with a rule where another learner was; none if there are too many. It causes no
-    /// [event](super::Event).
+    /// Restores the state of a rule from another learner; none if there are too many rules. It
+    /// causes no [event](super::Event).
     pub fn restore(&mut self, saved: Saved) -> Option<RuleId> {
         let standing = &saved.standing;
         let id = self.hypothesis(&standing.scope, &standing.rule)?;
@@ -69,9 +69,9 @@ impl Learner {
         Some(id)
     }
 
-    /// What stands for a content: equal for pages that have the same digest, and for a page and the
-    /// `original` that it duplicates. Contents with the same digest of `words` count as one where
-    /// different ones are wanted: an error page may have other links every time.
+    /// Returns the ID of a content. It is equal for pages with the same digest, and for a page and
+    /// the `original` that it duplicates. Contents with the same digest of `words` count as one if
+    /// different contents are required, since an error page may have other links every time.
     pub fn content_id(&mut self, text: u64, words: u64, original: Option<&str>) -> u64 {
         let by_text = mix(text ^ 0x7465_7874);
         let known = self.contents.get(by_text);
@@ -84,19 +84,19 @@ impl Learner {
         content
     }
 
-    /// What stands for the words of a content.
+    /// Returns the ID of the words of a content.
     pub(super) fn words(&self, content: u64) -> u64 {
         let words = self.contents.get(words_key(content));
         words.unwrap_or(content)
     }
 
-    /// What was remembered of contents since this was asked last, to be
-    /// [recalled](Self::recall) by another learner: hashes, and what stands for contents.
+    /// Returns the contents remembered since the last call, to be [recalled](Self::recall) by
+    /// another learner: hashes and IDs of contents.
     pub fn take_remembered(&mut self) -> Vec<(u64, u64)> {
         self.contents.take_news()
     }
 
-    /// Remembers what another learner did.
+    /// Adds the contents that another learner remembered.
     pub fn recall(&mut self, remembered: impl IntoIterator<Item = (u64, u64)>) {
         for (key, content) in remembered {
             self.contents.insert(key, content);
@@ -110,7 +110,7 @@ fn words_key(content: u64) -> u64 {
 }
 
 impl Standing {
-    /// A rule of which nothing is known, in a state that somebody wants it to have.
+    /// Creates a rule without evidence, in a given state.
     #[must_use]
     pub fn new(scope: &str, rule: super::Rule, state: State) -> Self {
         Self {

@@ -2,38 +2,37 @@
 
 /// A test of whether URLs that differ in one part have the same content.
 ///
-/// Against a share of at most `p0` equal pages it wants to show a share of at least `p1`, with
-/// error probabilities of 1% for accepting wrongly and 5% for rejecting wrongly. With 0.80 and
-/// 0.995 a rule is accepted after 21 equal pairs in a row, and rejected at the first pair that
-/// differs when nothing is known yet.
+/// It decides between a share of equal pages of at most `p0` and one of at least `p1`. The error
+/// probabilities are 1% for accepting wrongly and 5% for rejecting wrongly. With 0.80 and 0.995, a
+/// rule is accepted after 21 consecutive equal pairs, and rejected if the first pair differs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sequential {
-    /// What a pair of equal pages adds.
+    /// The amount that a pair of equal pages adds.
     pub same: f64,
-    /// What a pair of different pages adds.
+    /// The amount that a pair of different pages adds.
     pub different: f64,
 }
 
-/// What a test has come to.
+/// The result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The part does not matter.
     Accepted,
-    /// It does.
+    /// The part matters.
     Rejected,
     /// More pairs are needed.
     Open,
 }
 
 impl Sequential {
-    /// The sum from which a rule is accepted: `ln((1 - 0.05) / 0.01)`.
+    /// The minimum sum at which a rule is accepted: `ln((1 - 0.05) / 0.01)`.
     pub const ACCEPT: f64 = 4.553_876_891_600_541;
-    /// The sum up to which it is rejected: `ln(0.05 / (1 - 0.01))`.
+    /// The maximum sum at which a rule is rejected: `ln(0.05 / (1 - 0.01))`.
     pub const REJECT: f64 = -2.985_681_937_700_489_7;
-    /// Where a rule with a known name starts: half of the way.
+    /// The initial sum of a rule with a known name: half of the required sum.
     pub const KNOWN: f64 = Self::ACCEPT / 2.0;
 
-    /// A test of a share of `p1` against one of `p0`, both between 0 and 1.
+    /// Creates a test of a share of `p1` against one of `p0`, both between 0 and 1.
     #[must_use]
     pub fn new(p0: f64, p1: f64) -> Self {
         Self {
@@ -42,7 +41,7 @@ impl Sequential {
         }
     }
 
-    /// What a sum has come to.
+    /// Returns the result for a sum.
     #[must_use]
     pub fn outcome(sum: f64) -> Outcome {
         if sum >= Self::ACCEPT {
@@ -61,7 +60,8 @@ impl Default for Sequential {
     }
 }
 
-/// The share of equal pairs that holds with 95% confidence when all of `n` were equal.
+/// Returns the lower bound, with 95% confidence, on the share of equal pairs if all of `n` pairs
+/// were equal.
 #[must_use]
 pub fn lower_bound(n: u32) -> f64 {
     0.05_f64.powf(1.0 / f64::from(n))

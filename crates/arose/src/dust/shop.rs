@@ -1,14 +1,15 @@
-//! A shop that writes a session ID into every link, and what a crawl of it costs.
+//! A synthetic shop that writes a session ID into every link, and the cost of crawling it.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::*;
 use crate::mix::SplitMix;
 
-/// Items with links to each other; half of the links say how to sort or where one comes from.
+/// Items with links to each other. Half of the links have a parameter for the sort order or the
+/// referring page.
 struct Shop {
     links: Vec<Vec<(usize, String)>>,
-    /// Items whose page depends on where one comes from.
+    /// Items whose page depends on the referring page.
     fickle: HashSet<usize>,
     n_sessions: u64,
 }
@@ -64,7 +65,7 @@ impl Shop {
         links.into_iter().map(with_session).collect()
     }
 
-    /// Everything that can be found.
+    /// The number of contents that can be found.
     fn contents(&self) -> usize {
         let mut all = BTreeSet::new();
         for (to, mark) in self.links.iter().flatten() {
@@ -75,7 +76,7 @@ impl Shop {
     }
 }
 
-/// A crawl that asks the learner about each URL.
+/// A crawl that consults the learner for each URL.
 struct Crawl {
     learner: Learner,
     queue: VecDeque<(String, bool)>,
@@ -84,7 +85,7 @@ struct Crawl {
     n_fetched: usize,
     found: HashSet<u64>,
     n_audits: usize,
-    /// After how many fetches each rule became active.
+    /// The number of fetches after which each rule became active.
     active_after: HashMap<String, usize>,
     /// URLs that a rule had deferred when it was suspended.
     worst: u32,
@@ -105,7 +106,7 @@ impl Crawl {
         }
     }
 
-    /// Queues a URL, or defers it; `has_place` tells that it was in the queue before.
+    /// Queues a URL, or defers it; `has_place` says whether it was already in the queue.
     fn meet(&mut self, url: &str, has_place: bool) -> Option<String> {
         match self.learner.place(url) {
             Place::Fetch => (has_place || self.seen.insert(url.to_owned())).then(|| url.to_owned()),
@@ -212,7 +213,7 @@ fn crawl(fickle_share: f64, seed: u64, strict: Sequential) -> (Crawl, Shop) {
 }
 
 /// The reference needs 609 fetches for the 400 items, with 21 equal pairs for each parameter. By
-/// default parameters with few values need 58; the last test shows what that buys.
+/// default, parameters with few values need 58; the last test shows the benefit.
 #[test]
 fn a_shop_with_sessions_is_crawled() {
     for (strict, most) in [
@@ -233,7 +234,7 @@ fn a_shop_with_sessions_is_crawled() {
     }
 }
 
-/// Without rules the same crawl does not end.
+/// Without rules, the same crawl does not end.
 #[test]
 fn a_shop_without_rules_is_endless() {
     let mut shop = Shop::new(400, 0.0, 1);
@@ -245,8 +246,8 @@ fn a_shop_without_rules_is_endless() {
     assert_eq!(crawl.n_fetched, 3000);
 }
 
-/// A parameter that matters for some items only: everything is found, and it does not stay active.
-/// The reference needs 2,427 fetches.
+/// A parameter that matters only for some items: everything is found, and its rule does not stay
+/// active. The reference needs 2,427 fetches.
 #[test]
 fn a_parameter_that_matters_sometimes() {
     for share in [0.05, 0.3] {

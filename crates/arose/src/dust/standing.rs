@@ -1,27 +1,27 @@
-//! Rules as others see them: settings, states, evidence, events.
+//! The public view of rules: settings, states, evidence, events.
 
 use super::rule::Rule;
 use super::sequential::Sequential;
 
-/// How rules are learned.
+/// Settings for learning rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The test that a rule must pass whose values are nearly all different, as session IDs are,
-    /// or that removes no value.
+    /// The test for rules whose values are nearly all different, such as session IDs, and for rules
+    /// without values.
     pub test: Sequential,
-    /// The test of a rule with few values, such as sort orders, languages and pages of lists.
+    /// The test for rules with few values, such as sort orders, languages and pages of lists.
     pub strict: Sequential,
-    /// Different contents that its pairs must show.
+    /// Minimum number of different contents that the pairs of a rule must show.
     pub min_contents: usize,
     /// Whether rules with known names (`PHPSESSID`, `utm_source`) start half accepted.
     pub has_prior: bool,
-    /// Requests that may be spent on one rule; 0 where nothing can be fetched.
+    /// Maximum number of requests for one rule; 0 if nothing can be fetched.
     pub max_probes: u32,
-    /// The share of deferred URLs that is fetched all the same in the long run.
+    /// The share of deferred URLs that is fetched nevertheless in the long run.
     pub audit_share: f64,
-    /// Templates and hypotheses that are learned about; further ones are not.
+    /// Maximum number of templates and hypotheses; further ones are ignored.
     pub max_hypotheses: usize,
-    /// Contents of URLs that are remembered for comparison.
+    /// Number of contents of URLs that are remembered for comparison.
     pub max_contents: usize,
 }
 
@@ -43,7 +43,7 @@ impl Default for Config {
 /// The number of a rule in its learner.
 pub type RuleId = u32;
 
-/// What a rule has come to.
+/// The state of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// More evidence is needed.
@@ -52,12 +52,12 @@ pub enum State {
     Active,
     /// The part matters.
     Rejected,
-    /// It was active and an audit found it wrong, or a person switched it off.
+    /// It was active and an audit showed that it is wrong, or a person switched it off.
     Suspended,
 }
 
 impl State {
-    /// The name, as in files.
+    /// Returns the name, as in files.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    /// The state with this name.
+    /// Returns the state with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         [Self::Testing, Self::Active, Self::Rejected, Self::Suspended]
@@ -80,13 +80,13 @@ impl State {
 /// A rule of a template, with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// Where it applies: a site, or a site and a path with `*` for variable segments.
+    /// Its scope: a site, or a site and a path with `*` for variable segments.
     pub scope: String,
-    /// What it removes.
+    /// The rule itself.
     pub rule: Rule,
-    /// What it has come to.
+    /// Its state.
     pub state: State,
-    /// Pairs with the same content, and with different ones.
+    /// Pairs with the same content.
     pub n_same: u32,
     /// Pairs with different contents.
     pub n_different: u32,
@@ -94,15 +94,15 @@ pub struct Standing {
     pub n_contents: u32,
     /// Requests spent on it.
     pub n_probes: u32,
-    /// URLs deferred because of it, and those of them that were fetched all the same.
+    /// URLs deferred because of it.
     pub n_deferred: u32,
-    /// Deferred URLs that were fetched all the same.
+    /// Deferred URLs that were fetched nevertheless.
     pub n_audited: u32,
     /// Whether the URL without the part is known to work.
     pub is_removable: bool,
 }
 
-/// A change of a rule that matters to others.
+/// A change of a rule that affects the crawl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// It defers URLs from now on.
@@ -111,23 +111,23 @@ pub enum Event {
     Suspended(RuleId),
 }
 
-/// Where a URL that was found belongs.
+/// How to treat a URL that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Among the URLs to fetch.
+    /// Fetch it.
     Fetch,
-    /// With its canonical form.
+    /// Treat it as its canonical form.
     Same(Canonical),
 }
 
-/// The form of a URL that stands for all that differ in nothing that matters.
+/// The form of a URL that represents all URLs that differ only in parts that do not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Canonical {
     /// The form.
     pub url: String,
-    /// Whether it can be fetched; if not, the first URL with this form is to be.
+    /// Whether it can be fetched. If not, the first URL with this form is fetched.
     pub is_fetchable: bool,
-    /// Whether a page of this form was fetched already, as far as is remembered.
+    /// Whether a page of this form was already fetched, as far as is remembered.
     pub is_known: bool,
     /// The rules that were applied.
     pub rules: Vec<RuleId>,

@@ -122,7 +122,7 @@ fn templates_star_what_varies() {
     }
 }
 
-/// Fetches pages, and probes at once.
+/// Fetches pages, and sends probes immediately.
 fn feed(learner: &mut Learner, url: &str, content: &dyn Fn(&str) -> Option<u64>) -> usize {
     let mut queue = vec![url.to_owned()];
     let mut n = 0;
@@ -140,7 +140,8 @@ fn learner_without_prior() -> Learner {
     })
 }
 
-/// A site that answers everything with one page, or with the same few, teaches nothing.
+/// Nothing is learned from a site that responds to every request with one page, or with the same
+/// few.
 #[test]
 fn soft_404_teaches_nothing() {
     for n_contents in [1, 4] {
@@ -157,7 +158,7 @@ fn soft_404_teaches_nothing() {
     }
 }
 
-/// Errors say nothing, and probes that only bring errors end.
+/// Errors are not evidence, and probes that only give errors end.
 #[test]
 fn errors_do_not_count() {
     let mut learner = learner_without_prior();
@@ -174,7 +175,7 @@ fn errors_do_not_count() {
     assert!(learner.rules().all(|rule| rule.state != State::Active));
 }
 
-/// A site without parameters costs no request more.
+/// A site without parameters costs no additional request.
 #[test]
 fn no_probes_without_parameters() {
     let mut learner = Learner::new(Config::default());
@@ -186,7 +187,7 @@ fn no_probes_without_parameters() {
     assert_eq!(n_requests, 500);
 }
 
-/// Session IDs of every kind, and twins, are found; parts that select the page are not.
+/// Session IDs of every kind, and equivalent forms, are found; parts that select the page are not.
 #[test]
 fn rules_of_every_kind() {
     let mut learner = learner_without_prior();
@@ -266,7 +267,7 @@ fn standing(scope: &str, rule: &str) -> Standing {
     }
 }
 
-/// An audit that fails suspends the rule that is wrong, and leaves the other.
+/// A failed audit suspends the wrong rule and keeps the other.
 #[test]
 fn only_the_guilty_rule_is_suspended() {
     for first in ["sid", "lang"] {
@@ -315,7 +316,7 @@ fn only_the_guilty_rule_is_suspended() {
     }
 }
 
-/// Whatever rules are read from a file, canonical forms are reached and stay.
+/// Whatever rules are read from a file, canonical forms are reached and do not change.
 #[test]
 fn no_rules_loop() {
     let mut learner = Learner::new(Config::default());
@@ -351,7 +352,7 @@ fn no_rules_loop() {
     }
 }
 
-/// Memory is bounded whatever the URLs are.
+/// Memory is bounded for any URLs.
 #[test]
 fn many_templates() {
     let mut learner = Learner::new(Config {

@@ -1,11 +1,11 @@
-//! What is asked for, why, and what is done with the answers; bounded.
+//! Wishes: the URLs to fetch for learning, with the reason for each, in bounded memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::memory::Table;
 use super::standing::{Canonical, RuleId};
 
-/// An audit that failed: which of several rules is guilty?
+/// A failed audit, for which the wrong rule must be found.
 #[derive(Debug, Clone)]
 pub(super) struct Blame {
     pub(super) content: u64,
@@ -14,7 +14,7 @@ pub(super) struct Blame {
     pub(super) is_settled: bool,
 }
 
-/// Why a URL was asked for.
+/// The reason why a URL is requested.
 #[derive(Debug, Clone)]
 pub(super) enum Wish {
     Probe(RuleId),
@@ -28,40 +28,40 @@ pub(super) enum Wish {
     Blame(u64, RuleId),
 }
 
-/// Wishes that wait.
+/// Maximum number of open wishes.
 const MAX_WISHES: usize = 20_000;
 
-/// Wishes by URL, the oldest of which give way, and the audits that failed.
+/// Wishes by URL, of which the oldest are replaced first, and the failed audits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wishes {
     by_url: Table<Vec<Wish>>,
     n: usize,
-    /// URLs in the order of wishing; some are granted.
+    /// URLs in the order of their wishes; some are already granted.
     order: VecDeque<u64>,
     blames: BTreeMap<u64, Blame>,
     n_blames: u64,
 }
 
 impl Wishes {
-    /// Whether a URL is asked for.
+    /// Returns whether there is a wish for a URL.
     pub(super) fn has(&self, key: u64) -> bool {
         self.by_url.contains_key(&key)
     }
 
-    /// The wishes for a URL, which are granted.
+    /// Removes and returns the wishes for a URL, which are granted.
     pub(super) fn take(&mut self, key: u64) -> Vec<Wish> {
         let wishes = self.by_url.remove(&key).unwrap_or_default();
         self.n -= wishes.len();
         wishes
     }
 
-    /// Adds a wish; returns one that gives way.
+    /// Adds a wish; returns one that it replaces.
     pub(super) fn push(&mut self, key: u64, wish: Wish) -> Option<Wish> {
         let mut old = None;
         while self.n >= MAX_WISHES && old.is_none() {
             old = self.pop();
         }
-        // URLs whose wishes are granted must not fill it.
+        // URLs whose wishes are granted must not fill the queue.
         if self.order.len() >= 2 * MAX_WISHES {
             let by_url = &self.by_url;
             self.order.retain(|key| by_url.contains_key(key));
@@ -83,7 +83,7 @@ impl Wishes {
         Some(wish)
     }
 
-    /// Takes down an audit that failed; returns its number.
+    /// Records a failed audit; returns its number.
     pub(super) fn begin_blame(&mut self, blame: Blame) -> u64 {
         self.n_blames += 1;
         self.blames.insert(self.n_blames, blame);
@@ -103,7 +103,7 @@ impl Wishes {
 mod tests {
     use super::*;
 
-    /// However many URLs are asked for, and whether they are fetched or not, memory is bounded.
+    /// Memory is bounded, however many URLs are requested and whether they are fetched or not.
     #[test]
     fn the_oldest_wishes_give_way() {
         let mut wishes = Wishes::default();

@@ -1,14 +1,14 @@
-//! Random addresses: estimates the number of servers by probing addresses.
+//! Random IP addresses: estimates the number of servers by probing IP addresses.
 //!
-//! *Question.* How many web servers are there, whether or not any search engine knows them, and how
-//! many pages do they have?
+//! *Question.* How many web servers are there, whether or not a search engine includes them, and
+//! how many pages do they have?
 //!
 //! *Idea.* There are few enough 32-bit addresses to sample. Of `n` sampled uniformly from a pool of
 //! `M`, `h` respond, so there are about `M h / n` live addresses ([`live_addresses`]). A host with
 //! K addresses is hit K times as often, so its hits count 1/K each ([`servers`]). The number of
 //! pages is the number of servers times the public share times the pages per server, from servers
-//! chosen at random and crawled in full ([`pages`]). A few servers have most pages, so the share of
-//! the largest is also reported.
+//! chosen at random and crawled completely ([`pages`]). A few servers have most pages, so the share
+//! of the largest is also reported.
 //!
 //! *Papers.* O'Neill et al. 1997; Lawrence & Giles 1999: 3.6 million tests, 1 in 269 responded, so
 //! 16.0 million servers; 2.8 million public ones at 289 pages made 800 million pages.
@@ -23,29 +23,30 @@ use crate::estimate::bootstrap::Bootstrap;
 use crate::estimate::{Estimate, Factor, Method, Note, mean, mean_drawn, product};
 use crate::judgement::{Interval, Z_95, wilson};
 
-/// What addresses were tried.
+/// The IP addresses that were probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probes {
     /// The size of the pool.
     pub n_pool: u64,
-    /// How many addresses were drawn from it, with replacement.
+    /// The number of IP addresses drawn from the pool, with replacement.
     pub n_drawn: u64,
 }
 
 /// A live address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hit {
-    /// How many addresses its host has, at least one.
+    /// The number of IP addresses of its host, at least one.
     pub n_addresses: u64,
-    /// How many hosts are known to share this address, at least one.
+    /// The number of hosts known to share this IP address, at least one.
     pub n_hosts: u64,
 }
 
-/// The addresses that answer, from `n_hits` hits among those drawn: an upper figure for servers.
+/// Returns the number of IP addresses that respond, from `n_hits` hits among those drawn: an upper
+/// bound on the number of servers.
 ///
 /// # Errors
 ///
-/// When the pool is empty, nothing was drawn, or there are more hits than draws.
+/// Returns an error if the pool is empty, nothing was drawn, or there are more hits than draws.
 ///
 /// ```
 /// use arose::estimate::addresses::{Probes, live_addresses};
@@ -60,14 +61,14 @@ pub fn live_addresses(probes: Probes, n_hits: u64) -> Result<Estimate, Error> {
     Ok(estimate.with_interval(factor.interval))
 }
 
-/// The servers, each hit counted by one over the number of its host's addresses.
+/// Returns the number of servers. Each hit counts one over the number of IP addresses of its host.
 ///
-/// Where an address serves several hosts, the known ones count, and the figure is a lower bound.
+/// If an IP address serves several hosts, the known ones count, and the estimate is a lower bound.
 ///
 /// # Errors
 ///
-/// When the pool is empty, nothing was drawn, there are more hits than draws, or a hit has no
-/// address or host.
+/// Returns an error if the pool is empty, nothing was drawn, there are more hits than draws, or a
+/// hit has no address or host.
 pub fn servers(probes: Probes, hits: &[Hit]) -> Result<Estimate, Error> {
     let plain = live(probes, hits.len() as u64)?;
     if hits
@@ -113,22 +114,22 @@ pub struct ServerPages {
     pub largest_share: f64,
 }
 
-/// Which servers turned out to be public.
+/// The numbers of examined and of public servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Public {
-    /// Servers looked at.
+    /// Servers examined.
     pub n_examined: u64,
     /// Those of them open to the public.
     pub n_public: u64,
 }
 
-/// The pages of all public servers, from servers found, the public share of those looked at, and
-/// the pages of some public ones, crawled in full.
+/// Returns the number of pages of all public servers, from the servers found, the public share of
+/// those examined, and the pages of some public servers that were crawled completely.
 ///
 /// # Errors
 ///
-/// When the number of servers has no interval, when none is public, when none was crawled, or when
-/// those crawled hold no page.
+/// Returns an error if the number of servers has no interval, if none is public, if none was
+/// crawled, or if the crawled servers have no pages.
 pub fn pages(
     servers: &Estimate,
     public: Public,
@@ -177,7 +178,7 @@ pub fn pages(
     })
 }
 
-/// The pool times the share of hits, with Wilson's interval.
+/// Returns the pool times the share of hits, with Wilson's interval.
 fn live(probes: Probes, n_hits: u64) -> Result<Factor, Error> {
     let Probes { n_pool, n_drawn } = probes;
     if n_pool == 0 || n_drawn == 0 || n_hits > n_drawn {
@@ -273,7 +274,7 @@ mod tests {
             )
             .is_err()
         );
-        // No hit: none, up to about 4 in a thousand.
+        // Without a hit, the estimate is zero, and the interval extends to about 4 in a thousand.
         let nothing = servers(probes, &[]).unwrap();
         assert_eq!(nothing.value, 0.0);
         assert!(nothing.interval.unwrap().high > 30.0);

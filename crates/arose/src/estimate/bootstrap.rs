@@ -13,15 +13,16 @@
 //! If the formula has a standard error, however rough, a third method needs no correction: it
 //! measures the distance of resamples from the value in *their own* standard errors
 //! ([`Bootstrap::studentised`]). If a few units carry most of the value, the other two intervals
-//! are too short, because resamples without these units look precise; here they count as far away.
+//! are too short, because resamples without these units look precise. Here such resamples count as
+//! far away.
 //!
 //! Resample the *independent unit*: the query and not its results, the server and not its pages,
 //! the walk and not its steps. Several samples are resampled separately.
 //!
-//! *Papers.* Efron 1979, 1987; Hall 1988 (studentised). *Parameters.* 2,000 resamples; a seed,
+//! *Papers.* Efron 1979, 1987; Hall 1988 (studentized). *Parameters.* 2,000 resamples; a seed,
 //! recorded with the result. *Cost.* One evaluation per resample, and for BCa one more per unit, up
 //! to 1,000 for each sample. *Error.* Covers 90% to 97% instead of 95% from about 50 units; less if
-//! few units carry most of the value, unless studentised. *Not for* maxima, whose resamples never
+//! few units carry most of the value, unless studentized. *Not for* maxima, whose resamples never
 //! exceed the sample, nor for a single walk ([`crate::estimate::chain`]).
 
 use crate::Error;
@@ -29,13 +30,13 @@ use crate::estimate::normal;
 use crate::judgement::{Interval, Z_95};
 use crate::mix::SplitMix;
 
-/// The share of resamples without a value beyond which there is no interval.
+/// Maximum share of resamples without a value; beyond it there is no interval.
 const MAX_UNDEFINED: f64 = 0.01;
 
-/// Units, or blocks of them, that are omitted of each sample in turn.
+/// Maximum number of units, or blocks of units, of each sample that are omitted in turn.
 const MAX_LEFT_OUT: usize = 1000;
 
-/// How intervals are read off the resamples.
+/// How intervals are derived from the resamples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// The middle 95% of the resampled values.
@@ -47,15 +48,15 @@ pub enum Kind {
 /// A statistic with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// The statistic; infinite or not a number where there is none.
+    /// The statistic; infinite or NaN if there is none.
     pub value: f64,
     /// Its standard error.
     pub standard_error: f64,
 }
 
 impl Measured {
-    /// How many standard errors it lies above a value. A resample without a value is as far off as
-    /// can be, to the side it says, and so is one that knows no error.
+    /// Returns the number of standard errors by which it lies above a value. A resample without a
+    /// value, or without an error, is infinitely far away in its direction.
     fn distance_from(self, value: f64) -> f64 {
         let distance = self.value - value;
         if distance == 0.0 {
@@ -68,19 +69,19 @@ impl Measured {
     }
 }
 
-/// How to resample.
+/// Settings of the bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bootstrap {
-    /// How many resamples.
+    /// The number of resamples.
     pub n_resamples: u32,
-    /// How intervals are read off them.
+    /// How intervals are derived from them.
     pub kind: Kind,
     /// The seed of all choices.
     pub seed: u64,
 }
 
 impl Bootstrap {
-    /// 2,000 resamples, BCa.
+    /// Creates a BCa bootstrap with 2,000 resamples.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self {
@@ -90,14 +91,14 @@ impl Bootstrap {
         }
     }
 
-    /// The 95% interval of a statistic of one sample of `n_units`.
+    /// Returns the 95% interval of a statistic of one sample of `n_units`.
     ///
-    /// The statistic is given how often each unit was drawn. `None` when no resample differs from
-    /// the sample, so that nothing can be said.
+    /// The statistic is called with the number of times that each unit was drawn. `None` if no
+    /// resample differs from the sample, so that there is no interval.
     ///
     /// # Errors
     ///
-    /// When there is no unit or resample, or when the statistic is not a number on the sample
+    /// Returns an error if there is no unit or resample, or if the statistic is NaN on the sample
     /// itself or on more than 1% of the resamples.
     ///
     /// ```
@@ -119,14 +120,15 @@ impl Bootstrap {
         Ok(intervals.first().copied().flatten())
     }
 
-    /// The 95% intervals of several statistics of several samples.
+    /// Returns the 95% intervals of several statistics of several samples.
     ///
-    /// `n_units` holds the size of each sample; the statistics are given how often each unit was
-    /// drawn, all samples one after the other, and must always be as many.
+    /// `n_units` has the size of each sample. The statistics are called with the number of times
+    /// that each unit was drawn, all samples one after the other. Their number must always be the
+    /// same.
     ///
     /// # Errors
     ///
-    /// As [`Self::interval`].
+    /// Returns an error under the conditions of [`Self::interval`].
     pub fn intervals(
         &self,
         n_units: &[usize],
@@ -157,15 +159,16 @@ impl Bootstrap {
         .collect()
     }
 
-    /// The 95% interval of a statistic of one sample that comes with its standard error.
+    /// Returns the 95% interval of a statistic of one sample that has a standard error.
     ///
-    /// Both are given how often each unit was drawn. Best on a scale where errors do not grow with
-    /// the value: a ratio by its logarithm. `None` when the sample does not vary. Ends are infinite
-    /// where the sample sets no limit.
+    /// Both are computed from the number of times that each unit was drawn. Use a scale on which
+    /// errors do not grow with the value, such as the logarithm of a ratio. `None` if the sample
+    /// does not vary. An end is infinite if the sample sets no limit.
     ///
     /// # Errors
     ///
-    /// When there is no unit or resample, or the sample itself has no value or no error.
+    /// Returns an error if there is no unit or resample, or the sample itself has no value or no
+    /// error.
     pub fn studentised(
         &self,
         n_units: usize,
@@ -201,7 +204,7 @@ impl Bootstrap {
         }))
     }
 
-    /// The interval of one statistic.
+    /// Returns the interval of one statistic.
     fn read_off(
         &self,
         observed: f64,
@@ -236,7 +239,7 @@ impl Bootstrap {
     }
 }
 
-/// Draws every sample again, as often as it has units.
+/// Resamples every sample, with as many draws as it has units.
 fn redraw(counts: &mut [u32], n_units: &[usize], random: &mut SplitMix) {
     counts.fill(0);
     let mut rest = counts;
@@ -255,7 +258,7 @@ fn push_each(columns: &mut [Vec<f64>], row: Vec<f64>) {
     }
 }
 
-/// The normal deviate of the share of resamples below the value itself, ties counted half.
+/// Returns the normal deviate of the share of resamples below the value itself. Ties count half.
 fn bias_shift(observed: f64, sorted: &[f64]) -> f64 {
     let n_below = sorted.partition_point(|&value| value < observed);
     let n_up_to = sorted.partition_point(|&value| value <= observed);
@@ -264,7 +267,7 @@ fn bias_shift(observed: f64, sorted: &[f64]) -> f64 {
     normal::quantile(share.clamp(0.5 / n, 1.0 - 0.5 / n))
 }
 
-/// The percentile at which BCa reads the end that lies `z` deviations out.
+/// Returns the percentile that BCa uses for the end at `z` deviations.
 fn corrected_level(z: f64, shift: f64, acceleration: f64) -> f64 {
     let shifted = shift + z;
     let stretch = 1.0 - acceleration * shifted;
@@ -274,7 +277,8 @@ fn corrected_level(z: f64, shift: f64, acceleration: f64) -> f64 {
     normal::cdf(shift + shifted / stretch)
 }
 
-/// The value below which the share `level` of the sorted values lies, between two if necessary.
+/// Returns the value below which the share `level` of the sorted values lies, interpolated if
+/// necessary.
 fn order_statistic(sorted: &[f64], level: f64) -> f64 {
     let last = sorted.len() - 1;
     let place = (level * (sorted.len() + 1) as f64 - 1.0).clamp(0.0, last as f64);
@@ -286,10 +290,11 @@ fn order_statistic(sorted: &[f64], level: f64) -> f64 {
     low * (1.0 - part) + high * part
 }
 
-/// How skewed the influence of single units on each statistic is, from leaving each out once.
+/// Returns the skewness of the influence of single units on each statistic, computed by omitting
+/// each unit once.
 ///
-/// Large samples are omitted in blocks: squares and cubes of their influences add up to the same.
-/// Zero where a statistic has no value without some unit.
+/// Units of large samples are omitted in blocks: the squares and cubes of their influences have the
+/// same sums. Zero if a statistic has no value without some unit.
 fn accelerations(
     n_units: &[usize],
     n_statistics: usize,
@@ -413,7 +418,7 @@ mod tests {
         assert_eq!(n_evaluations, 1000);
     }
 
-    /// Skewed to the right, BCa moves both ends to the right.
+    /// If values are skewed to the right, BCa moves both ends to the right.
     #[test]
     fn bca_moves_with_the_skew() {
         let values: Vec<f64> = (0..60).map(|i| (f64::from(i) / 12.0).exp()).collect();
@@ -428,9 +433,9 @@ mod tests {
         assert!(corrected.low > plain.low && corrected.high > plain.high);
     }
 
-    /// The studentised interval of the mean of a normal sample is Student's: 20 values at normal
-    /// quantiles. The 2.5% point of 20,000 resamples has an error of some 0.03 SE; four of those,
-    /// and the resamples of so few values are no normal sample themselves.
+    /// The studentized interval of the mean of a normal sample is Student's: 20 values at normal
+    /// quantiles. The 2.5% point of 20,000 resamples has an error of about 0.03 SE; the tolerance
+    /// is four of those. Resamples of so few values are not normal samples themselves.
     #[test]
     fn studentised_mean() {
         let values: Vec<f64> = (0..20)
@@ -454,8 +459,8 @@ mod tests {
         );
     }
 
-    /// Skewed values, 25 of them, log-normal: the studentised interval holds the mean in 90 to 99%
-    /// of 300 samples where the percentile interval does not.
+    /// 25 log-normal values, which are skewed: the studentized interval contains the mean in 90% to
+    /// 99% of 300 samples, and the percentile interval does not.
     #[test]
     fn studentised_intervals_of_skewed_values() {
         let truth = 0.5_f64.exp();
@@ -480,7 +485,7 @@ mod tests {
         assert!(n_percentile < 270, "{n_percentile}");
     }
 
-    /// Two samples are drawn each for itself: the difference of their means never mixes them.
+    /// Two samples are resampled separately: the difference of their means never mixes them.
     #[test]
     fn samples_stay_apart() {
         let values = [1.0, 3.0, 1.0, 3.0, 100.0, 100.0];
@@ -530,7 +535,7 @@ mod tests {
             ..bootstrap
         };
         assert!(none.interval(5, |_| 1.0).is_err());
-        // No value whenever the first unit is not drawn, which is every third time.
+        // There is no value if the first unit is not drawn, which happens every third time.
         let fragile = |counts: &[u32]| {
             if counts[0] == 0 {
                 f64::NAN

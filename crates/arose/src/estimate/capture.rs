@@ -21,7 +21,8 @@ use crate::Error;
 use crate::estimate::{Estimate, Method, Note};
 use crate::judgement::{Interval, Z_95};
 
-/// `n1 n2 / m`: the size from two samples that share `m`; `None` if they share nothing.
+/// Returns `n1 n2 / m`: the population size from two samples that share `m`; `None` if they share
+/// nothing.
 ///
 /// ```
 /// use arose::estimate::capture::lincoln_petersen;
@@ -33,11 +34,13 @@ pub fn lincoln_petersen(n1: u64, n2: u64, m: u64) -> Option<f64> {
     (m > 0).then(|| n1 as f64 * n2 as f64 / m as f64)
 }
 
-/// The size from two samples of `n1` and `n2` distinct pages that share `m`, by Chapman's formula.
+/// Returns the size from two samples of `n1` and `n2` distinct pages that share `m`, by Chapman's
+/// formula.
 ///
 /// # Errors
 ///
-/// When the samples share nothing, so that any large size fits, or more than the smaller one holds.
+/// Returns an error if the samples share nothing, so that any large size fits, or if they share
+/// more than the size of the smaller one.
 ///
 /// ```
 /// use arose::estimate::capture::chapman;
@@ -65,14 +68,14 @@ pub fn chapman(n1: u64, n2: u64, m: u64) -> Result<Estimate, Error> {
     ))
 }
 
-/// The variance of Chapman's estimate.
+/// Returns the variance of Chapman's estimate.
 #[must_use]
 pub fn chapman_variance(n1: u64, n2: u64, m: u64) -> f64 {
     let (n1, n2, m) = (n1 as f64, n2 as f64, m as f64);
     (n1 + 1.0) * (n2 + 1.0) * (n1 - m) * (n2 - m) / ((m + 1.0).powi(2) * (m + 2.0))
 }
 
-/// How many pages were captured how often, over several samples.
+/// Numbers of pages by how often they were captured, over several samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Captures {
     /// Distinct pages.
@@ -84,7 +87,7 @@ pub struct Captures {
 }
 
 impl FromIterator<u64> for Captures {
-    /// Counts pages by how often each was captured; pages never captured do not count.
+    /// Counts pages by the number of captures; pages never captured do not count.
     fn from_iter<I: IntoIterator<Item = u64>>(times: I) -> Self {
         let mut captures = Self::default();
         for times in times.into_iter().filter(|&times| times > 0) {
@@ -97,7 +100,7 @@ impl FromIterator<u64> for Captures {
 }
 
 impl Captures {
-    /// Chao's first formula, `S + f1^2 / (2 f2)`; `None` if no page was captured twice.
+    /// Computes Chao's first formula, `S + f1^2 / (2 f2)`; `None` if no page was captured twice.
     #[must_use]
     pub fn chao1_classic(&self) -> Option<f64> {
         let (once, twice) = (self.n_once as f64, self.n_twice as f64);
@@ -105,15 +108,15 @@ impl Captures {
     }
 }
 
-/// Chao's lower bound with its bias corrected: `S + f1 (f1 - 1) / (2 (f2 + 1))`.
+/// Computes Chao's lower bound with its bias corrected: `S + f1 (f1 - 1) / (2 (f2 + 1))`.
 ///
-/// It is the size itself if all pages are captured with the same chance. The interval is for that
-/// case; otherwise its upper end is no bound.
+/// It is the size itself if all pages are captured with the same probability. The interval is for
+/// that case; otherwise its upper end is not a bound.
 ///
 /// # Errors
 ///
-/// When nothing was captured, when the counts contradict each other, or when no page was captured
-/// more than once, so that any large size fits.
+/// Returns an error if nothing was captured, if the counts contradict each other, or if no page was
+/// captured more than once, so that any large size fits.
 ///
 /// ```
 /// use arose::estimate::capture::{Captures, chao1};
@@ -152,7 +155,8 @@ pub fn chao1(captures: &Captures) -> Result<Estimate, Error> {
     ))
 }
 
-/// The variance of the corrected form (Chao 1987), with its own formula where no page came twice.
+/// Returns the variance of the corrected form (Chao 1987), with a separate formula if no page was
+/// captured twice.
 fn chao1_variance(once: f64, twice: f64, value: f64) -> f64 {
     let unseen = once * (once - 1.0) / (2.0 * (twice + 1.0));
     let spread = once * (2.0 * once - 1.0).powi(2) / (4.0 * (twice + 1.0).powi(2));
@@ -163,7 +167,7 @@ fn chao1_variance(once: f64, twice: f64, value: f64) -> f64 {
     (unseen + spread - once.powi(4) / (4.0 * value)).max(0.0)
 }
 
-/// Gives the unseen part a log-normal interval; none if all seems to have been seen.
+/// Adds a log-normal interval of the unseen part; none if all pages seem to have been seen.
 fn with_unseen_interval(estimate: Estimate, n_seen: f64, variance: f64) -> Estimate {
     let unseen = estimate.value - n_seen;
     if unseen <= 0.0 || variance <= 0.0 {

@@ -14,7 +14,7 @@
 //! *Papers.* Geyer 1992 (the cut); Gelman & Rubin 1992 (R-hat). *Parameters.* At least 10 batches;
 //! Student's quantile for their number; R-hat below 1.05 counts as converged. *Cost.* One pass per
 //! lag up to a few tau. *Error.* Covers 90% to 97%. *Not for* chains shorter than 100 tau, which
-//! are refused, nor for a chain confined to a small region, which looks converged from inside.
+//! are an error, nor for a chain confined to a small region, which looks converged from inside.
 
 use crate::Error;
 use crate::estimate::{Estimate, Method, Note, mean, normal};
@@ -23,7 +23,7 @@ use crate::judgement::Interval;
 /// A batch is at least this many autocorrelation times long.
 const TIMES_PER_BATCH: f64 = 10.0;
 
-/// Fewer batches say too little of their spread.
+/// Fewer batches do not show their spread well enough.
 const MIN_BATCHES: usize = 10;
 
 /// More batches than this add nothing.
@@ -32,21 +32,21 @@ const MAX_BATCHES: usize = 100;
 /// Below this, chains count as converged.
 pub const MAX_R_HAT: f64 = 1.05;
 
-/// A step of a chain: its value, and one over how much too often such steps come.
+/// A step of a chain: its value, and one over the factor by which such steps are too frequent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weighted {
-    /// What is averaged: an indicator, a length.
+    /// The value to average, such as an indicator or a length.
     pub value: f64,
-    /// Positive; one where steps are uniform.
+    /// The weight: positive, and one if steps are uniform.
     pub weight: f64,
 }
 
-/// The steps of a chain, or of a part of it, summed up.
+/// Sums over the steps of a chain or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sums {
-    /// Of the weights.
+    /// The sum of the weights.
     pub weight: f64,
-    /// Of the values, each times its weight.
+    /// The sum of the values, each times its weight.
     pub value: f64,
 }
 
@@ -82,14 +82,14 @@ pub struct BatchMeans {
     pub mean: f64,
     /// Its standard error, from the spread of the batches.
     pub standard_error: f64,
-    /// How many batches.
+    /// The number of batches.
     pub n_batches: usize,
-    /// Steps to be worth one independent draw.
+    /// The number of steps equivalent to one independent sample.
     pub autocorrelation_time: f64,
 }
 
 impl BatchMeans {
-    /// The 95% interval.
+    /// Returns the 95% interval.
     #[must_use]
     pub fn interval(&self) -> Interval {
         let t = normal::student_quantile(0.975, self.n_batches as u64 - 1);
@@ -100,12 +100,12 @@ impl BatchMeans {
     }
 }
 
-/// The mean of a chain with the error of its dependent values.
+/// Returns the mean of a chain with the error of its dependent values.
 ///
 /// # Errors
 ///
-/// When a value is not finite, when all are the same, or when the chain is shorter than 100 times
-/// its autocorrelation time.
+/// Returns an error if a value is not finite, if all are the same, or if the chain is shorter than
+/// 100 times its autocorrelation time.
 pub fn batch_means(values: &[f64]) -> Result<BatchMeans, Error> {
     let time = autocorrelation_time(values)?;
     let shortest = (TIMES_PER_BATCH * time).ceil() as usize;
@@ -129,11 +129,11 @@ pub fn batch_means(values: &[f64]) -> Result<BatchMeans, Error> {
     })
 }
 
-/// The steps of a chain that are worth one independent draw, at least one.
+/// Returns the number of steps of a chain equivalent to one independent sample, at least one.
 ///
 /// # Errors
 ///
-/// When a value is not finite, or all are the same.
+/// Returns an error if a value is not finite, or all are the same.
 pub fn autocorrelation_time(values: &[f64]) -> Result<f64, Error> {
     check_finite(values)?;
     let centre = mean(values);
@@ -161,15 +161,15 @@ pub fn autocorrelation_time(values: &[f64]) -> Result<f64, Error> {
     Ok((2.0 * sum / variance - 1.0).max(1.0))
 }
 
-/// How far chains from different starts lie apart: 1 for not at all, infinite if none of them
-/// moves.
+/// Returns the distance between chains from different starts: 1 if there is none, infinite if none
+/// of them moves.
 ///
-/// Each chain is cut into halves, so a chain that drifts disagrees with itself.
+/// Each chain is split into halves, so a chain that drifts disagrees with itself.
 ///
 /// # Errors
 ///
-/// When a value is not finite, when a chain has fewer than four values, or when all values of all
-/// chains are the same, which tells nothing.
+/// Returns an error if a value is not finite, if a chain has fewer than four values, or if all
+/// values of all chains are the same, which is not informative.
 ///
 /// ```
 /// use arose::estimate::chain::split_r_hat;
@@ -192,7 +192,7 @@ pub fn split_r_hat(chains: &[&[f64]]) -> Result<f64, Error> {
 /// A part of a chain: one of its halves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// How many values.
+    /// The number of values.
     pub n: usize,
     /// Their mean.
     pub mean: f64,
@@ -201,7 +201,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Of some values.
+    /// Returns the part with these values.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         Self {
@@ -211,7 +211,7 @@ impl Part {
         }
     }
 
-    /// Of `n` values of which `n_ones` are one and the others zero.
+    /// Returns the part with `n` values of which `n_ones` are one and the others zero.
     #[must_use]
     pub fn of_ones(n_ones: usize, n: usize) -> Self {
         let mean = n_ones as f64 / n as f64;
@@ -220,11 +220,11 @@ impl Part {
     }
 }
 
-/// [`split_r_hat`] where the halves are no longer at hand, but known.
+/// Computes [`split_r_hat`] from summaries of the halves, without their values.
 ///
 /// # Errors
 ///
-/// When there is no part, one has fewer than two values, or all values are the same.
+/// Returns an error if there is no part, one has fewer than two values, or all values are the same.
 pub fn r_hat(parts: &[Part]) -> Result<f64, Error> {
     let n = parts.iter().map(|part| part.n).min().unwrap_or(0);
     if n < 2 {
@@ -241,24 +241,27 @@ pub fn r_hat(parts: &[Part]) -> Result<f64, Error> {
     Ok(((n - 1.0) / n + between / within).sqrt())
 }
 
-/// How many standard errors the means of two chains lie apart; above four they are of two minds.
+/// Returns the distance of the means of two chains in standard errors. Above four, the chains
+/// disagree.
 ///
-/// Sharper than R-hat, which compares their distance with how much single values vary: indicators
-/// whose shares are 0.4 and 0.6 still pass for converged there, however long the chains.
+/// This is more sensitive than R-hat, which compares the distance with the variation of single
+/// values. Indicators with shares of 0.4 and 0.6 still count as converged there, however long the
+/// chains are.
 #[must_use]
 pub fn disagreement(first: &BatchMeans, second: &BatchMeans) -> f64 {
     let error = first.standard_error.hypot(second.standard_error);
     (first.mean - second.mean).abs() / error
 }
 
-/// The weighted mean over a chain, with an interval from batch means.
+/// Returns the weighted mean over a chain, with an interval from batch means.
 ///
 /// The error is that of the residuals `weight (value - mean)`, whose mean is zero: it takes into
-/// account that the weights vary along with the values.
+/// account that the weights vary together with the values.
 ///
 /// # Errors
 ///
-/// When there are no steps, a value is not finite, a weight not positive, or the chain too short.
+/// Returns an error if there are no steps, a value is not finite, a weight is not positive, or the
+/// chain is too short.
 pub fn weighted_mean(method: Method, steps: &[Weighted]) -> Result<Estimate, Error> {
     let quantity = method.quantity();
     check_weighted(quantity, steps)?;
@@ -277,7 +280,7 @@ pub fn weighted_mean(method: Method, steps: &[Weighted]) -> Result<Estimate, Err
     Ok(estimate.with_interval(interval))
 }
 
-/// Steps that a mean can be taken of.
+/// Checks that a mean can be computed from the steps.
 pub(super) fn check_weighted(quantity: &'static str, steps: &[Weighted]) -> Result<(), Error> {
     if steps.is_empty() {
         return Err(Error::no_estimate(quantity, "the sample is empty"));
@@ -307,7 +310,7 @@ fn check_finite(values: &[f64]) -> Result<(), Error> {
     }
 }
 
-/// The sample variance, zero for a single value.
+/// Returns the sample variance, zero for a single value.
 pub(super) fn variance(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -322,7 +325,7 @@ mod tests {
     use super::*;
     use crate::mix::SplitMix;
 
-    /// A chain that keeps its value with probability `stay`, else draws 0 or 1 again.
+    /// A chain that keeps its value with probability `stay`, and otherwise draws 0 or 1 again.
     fn sticky(n: usize, stay: f64, seed: u64) -> Vec<f64> {
         let mut random = SplitMix::new(seed);
         let mut value = 0.0;
@@ -350,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Nominal 95% intervals of the mean hold 1/2 in 90 to 99% of 300 chains.
+    /// Nominal 95% intervals of the mean contain 1/2 in 90% to 99% of 300 chains.
     #[test]
     fn batch_means_cover() {
         for stay in [0.0, 0.8] {
@@ -378,7 +381,7 @@ mod tests {
         assert!((part.variance - values.variance).abs() < 1e-12);
     }
 
-    /// Shares of 0.4 and 0.6: R-hat sees nothing, the standard errors do.
+    /// Shares of 0.4 and 0.6: R-hat does not detect the difference, the standard errors do.
     #[test]
     fn shares_that_differ() {
         let shifted = |offset: f64, seed: u64| -> Vec<f64> {
@@ -399,7 +402,8 @@ mod tests {
         assert!(apart(&many, &again) < 4.0);
     }
 
-    /// Weights undo a chain that shows ones three times too often: their share is 1/2, not 3/4.
+    /// Weights correct a chain in which ones are three times too frequent: their share is 1/2, not
+    /// 3/4.
     #[test]
     fn weights_undo_the_bias() {
         let mut random = SplitMix::new(8);

@@ -26,14 +26,14 @@ use crate::estimate::{Estimate, Factor, Method, mean, mean_drawn, product};
 use crate::judgement::{Z_95, wilson};
 use crate::mix::SplitMix;
 
-/// The weight of a query: the sum of 1 / degree over the pages it returns.
+/// Returns the weight of a query: the sum of 1 / degree over the pages it returns.
 ///
-/// A query that is empty or overflows weighs nothing, as no page counts it among its own. One
-/// without an answer has no weight and is to be omitted.
+/// A query that is empty or overflows weighs nothing, since it is not part of the degree of any
+/// page. A query without a response has no weight and must be omitted.
 ///
 /// # Errors
 ///
-/// When a degree is zero: the query returned the page, so it has at least that one.
+/// Returns an error if a degree is zero: the query returned the page, so it has at least that one.
 ///
 /// ```
 /// use arose::estimate::corpus_size::query_weight;
@@ -49,12 +49,12 @@ pub fn query_weight(degrees: &[u64]) -> Result<f64, Error> {
     Ok(degrees.iter().map(|&degree| 1.0 / degree as f64).sum())
 }
 
-/// How queries of a pool are drawn: nearly in proportion to the results expected of each.
+/// Samples queries of a pool nearly in proportion to their expected numbers of results.
 ///
-/// A query with many results weighs much. Drawn that much more often, and counted that much less
-/// each time, it brings the same on average and varies less. Where the expectation is wrong the
-/// mean still holds: a quarter of the mean expectation is added to each, so that no query counts
-/// more than five times what it weighs.
+/// A query with many results has a large weight. If it is drawn more often and counted
+/// correspondingly less each time, the mean is the same and the variance is smaller. The mean is
+/// correct even if the expectation is wrong. A quarter of the mean expectation is added to each
+/// query, so that no query counts more than five times its weight.
 ///
 /// ```
 /// use arose::estimate::corpus_size::QueryOdds;
@@ -65,12 +65,12 @@ pub fn query_weight(degrees: &[u64]) -> Result<f64, Error> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryOdds {
-    /// Sums of the sizes up to each query and with it.
+    /// Sums of the sizes up to and including each query.
     up_to: Vec<u64>,
 }
 
 impl QueryOdds {
-    /// From the number of results expected of each query of the pool.
+    /// Prepares sampling from the expected number of results of each query of the pool.
     #[must_use]
     pub fn new(n_expected: &[u64]) -> Self {
         let n_queries = n_expected.len().max(1) as u64;
@@ -88,15 +88,15 @@ impl QueryOdds {
     ///
     /// # Panics
     ///
-    /// When the pool is empty.
+    /// Panics if the pool is empty.
     pub fn draw(&self, random: &mut SplitMix) -> usize {
         let total = self.up_to.last().expect("a pool with a query");
         let place = random.below(*total);
         self.up_to.partition_point(|&sum| sum <= place)
     }
 
-    /// What the weight of a query that was drawn is to be multiplied by, so that the mean over
-    /// draws is that of queries drawn uniformly.
+    /// Returns the factor for the weight of a drawn query, so that the mean over draws equals that
+    /// of queries drawn uniformly.
     #[must_use]
     pub fn factor(&self, query: usize) -> f64 {
         let before = query.checked_sub(1).map_or(0, |before| self.up_to[before]);
@@ -105,12 +105,12 @@ impl QueryOdds {
     }
 }
 
-/// The pages that a pool matches, from the weights of queries drawn uniformly from it, or
-/// multiplied as [`QueryOdds`] has it.
+/// Returns the number of pages that a pool matches, from the weights of queries drawn uniformly
+/// from it, or multiplied by the factors of [`QueryOdds`].
 ///
 /// # Errors
 ///
-/// When no query was drawn, or a weight is negative or not finite.
+/// Returns an error if no query was drawn, or a weight is negative or not finite.
 pub fn matched_pages(
     n_pool: u64,
     weights: &[f64],
@@ -124,12 +124,13 @@ pub fn matched_pages(
     Ok(estimate.with_bootstrap(interval, bootstrap.seed))
 }
 
-/// All pages, from those a pool matches and the share of a uniform page sample that it matches.
+/// Returns the number of all pages, from the number that a pool matches and the share of a uniform
+/// page sample that it matches.
 ///
 /// # Errors
 ///
-/// When no page of the sample is matched, or more than it holds, or when the number of matched
-/// pages has no interval.
+/// Returns an error if no page of the sample is matched, if more pages are matched than it has, or
+/// if the number of matched pages has no interval.
 pub fn from_matched_share(
     matched: &Estimate,
     n_matched: u64,
@@ -174,7 +175,7 @@ pub struct PoolSample<'a> {
 }
 
 impl PoolSample<'_> {
-    /// Pages matched, and pages matched by both pools.
+    /// Returns the number of matched pages, and of pages matched by both pools.
     fn sizes(&self, times: &[u32]) -> (f64, f64) {
         let n_pool = self.n_pool as f64;
         let [all, shared] = [self.weights, self.shared_weights];
@@ -198,13 +199,14 @@ impl PoolSample<'_> {
     }
 }
 
-/// All pages, from two pools that have nothing to do with each other.
+/// Returns the number of all pages, from two independent pools.
 ///
 /// The pages matched by both are estimated from either pool, and the mean is taken.
 ///
 /// # Errors
 ///
-/// When a sample is empty or a weight is not a number, or when no page is matched by both pools.
+/// Returns an error if a sample is empty or a weight is NaN, or if no page is matched by both
+/// pools.
 pub fn two_pools(
     first: PoolSample<'_>,
     second: PoolSample<'_>,
@@ -278,7 +280,7 @@ mod tests {
             (estimate.value, estimate.n_samples, estimate.seed),
             (5.0, 4, Some(1))
         );
-        // A limit of two leaves the second and the last query, and the pages 3 and 4.
+        // With a limit of two, the second and the last query remain, and the pages 3 and 4.
         let cut = Pool::new(
             vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]],
             6,
@@ -295,7 +297,7 @@ mod tests {
         );
     }
 
-    /// However wrong the expectations, the mean over all draws is the mean weight.
+    /// However wrong the expectations are, the mean over all draws is the mean weight.
     #[test]
     fn odds_leave_the_mean() {
         let weights = [1.75, 1.25, 1.75, 0.25];

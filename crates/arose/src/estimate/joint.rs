@@ -26,18 +26,18 @@ use crate::estimate::overlap::Containment;
 use crate::estimate::{Estimate, Method, Note};
 use crate::judgement::Interval;
 
-/// A set of engines: bit `i` stands for engine `i`.
+/// A set of search engines: bit `i` stands for search engine `i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct EngineSet(pub u64);
 
 impl EngineSet {
-    /// Whether an engine is in it.
+    /// Returns whether the set contains a search engine.
     #[must_use]
     pub const fn contains(self, engine: usize) -> bool {
         engine < MAX_ENGINES && self.0 >> engine & 1 == 1
     }
 
-    /// The set with one engine more; at most 64 are distinguished.
+    /// Returns the set with one additional search engine; at most 64 are distinguished.
     #[must_use]
     pub const fn with(self, engine: usize) -> Self {
         if engine < MAX_ENGINES {
@@ -47,13 +47,13 @@ impl EngineSet {
         }
     }
 
-    /// How many engines it holds.
+    /// Returns the number of search engines in the set.
     #[must_use]
     pub const fn len(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether it holds none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -66,30 +66,31 @@ impl FromIterator<usize> for EngineSet {
     }
 }
 
-/// A page drawn from one engine and looked up in all others.
+/// A page drawn from one search engine and looked up in all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Sampled {
-    /// The engines that hold it; its own is always among them.
+    /// The search engines that have it, always including its own.
     pub held_by: EngineSet,
-    /// The engines that did not respond.
+    /// The search engines that did not respond.
     pub missing: EngineSet,
 }
 
-/// A sample of pages from each engine.
+/// A sample of pages from each search engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Samples {
     by_engine: Vec<Vec<Sampled>>,
 }
 
 impl Samples {
-    /// The samples of engines 0, 1, ..
+    /// Creates the samples of search engines 0, 1, and so on.
     ///
-    /// A page counts as held by the engine it was drawn from; where an engine is said both to hold
-    /// a page and to be missing, it holds it.
+    /// A page counts as found in the search engine from which it was drawn. If a search engine is
+    /// listed both as having a page and as missing, it has the page.
     ///
     /// # Errors
     ///
-    /// When there are fewer than 2 or more than 64 engines, or when a sample is empty.
+    /// Returns an error if there are fewer than 2 or more than 64 search engines, or if a sample is
+    /// empty.
     pub fn new(mut by_engine: Vec<Vec<Sampled>>) -> Result<Self, Error> {
         let n = by_engine.len();
         if !(2..=MAX_ENGINES).contains(&n) {
@@ -109,19 +110,19 @@ impl Samples {
         Ok(Self { by_engine })
     }
 
-    /// How many engines were sampled.
+    /// Returns the number of search engines sampled.
     #[must_use]
     pub fn n_engines(&self) -> usize {
         self.by_engine.len()
     }
 
-    /// How many pages of each engine.
+    /// Returns the number of sampled pages of each search engine.
     #[must_use]
     pub fn n_pages(&self) -> Vec<usize> {
         self.by_engine.iter().map(Vec::len).collect()
     }
 
-    /// The pairwise counts.
+    /// Returns the pairwise counts.
     #[must_use]
     pub fn overlaps(&self) -> Overlaps {
         let groups = Groups::new(self);
@@ -135,20 +136,20 @@ impl Samples {
     }
 }
 
-/// What the samples say of sizes, union and coverage.
+/// Sizes, union and coverage, estimated from the samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Joint {
-    /// The size of each engine, that of the reference 1.
+    /// The size of each search engine; that of the reference is 1.
     pub sizes: Vec<Estimate>,
     /// The size of the union, in the same unit.
     pub union: Estimate,
-    /// The share of the union that each engine has.
+    /// The share of the union that each search engine has.
     pub coverage: Vec<Estimate>,
-    /// The share of the union that exactly 1, 2, .. engines hold.
+    /// The shares of the union that are in exactly 1, 2, .. search engines.
     pub held_by_exactly: Vec<Estimate>,
     /// The fit of the chosen form.
     pub fit: Fit,
-    /// The fit of the other form; report both where a size carries [`Note::FormsDiffer`].
+    /// The fit of the other form; report both if a size has the note [`Note::FormsDiffer`].
     pub other_fit: Fit,
 }
 
@@ -156,8 +157,8 @@ pub struct Joint {
 ///
 /// # Errors
 ///
-/// As [`least_squares::linear`]; and when too few resamples connect the engines, or no page of some
-/// sample was looked up in all of them.
+/// Returns an error under the conditions of [`least_squares::linear`], if too few resamples connect
+/// the search engines, or if no page of some sample was looked up in all of them.
 ///
 /// ```
 /// use arose::estimate::bootstrap::Bootstrap;
@@ -225,7 +226,7 @@ fn notes(samples: &Samples, fit: &Fit) -> Vec<Note> {
     zero.into_iter().chain(missing).collect()
 }
 
-/// What is estimated from one set of samples.
+/// The values estimated from one set of samples.
 struct Figures {
     sizes: Vec<f64>,
     union: f64,
@@ -233,7 +234,8 @@ struct Figures {
 }
 
 impl Figures {
-    /// Sizes, union, coverage, shares in exactly 1, 2, .. engines: `3 k + 1` numbers.
+    /// Returns sizes, union, coverage and shares in exactly 1, 2, .. search engines: `3 k + 1`
+    /// numbers.
     fn into_row(self) -> Vec<f64> {
         let shares = self.sizes.iter().chain(&self.held_by_exactly);
         // Noisy sizes can add up to a union smaller than one of them.
@@ -245,12 +247,12 @@ impl Figures {
     }
 }
 
-/// Sampled pages sorted by what was found of them, since only that counts.
+/// Sampled pages grouped by the results of their lookups, since only these matter.
 struct Groups {
     n_engines: usize,
-    /// The engine drawn from, and what was found.
+    /// The search engine from which the page was drawn, and the results of the lookups.
     keys: Vec<(usize, Sampled)>,
-    /// The group of each page, engine after engine.
+    /// The group of each page, search engine after search engine.
     group_of: Vec<usize>,
 }
 
@@ -277,7 +279,7 @@ impl Groups {
         3 * self.n_engines + 1
     }
 
-    /// How many pages of each group were drawn.
+    /// Returns the number of drawn pages of each group.
     fn totals(&self, counts: &[u32]) -> Vec<u64> {
         let mut totals = vec![0; self.keys.len()];
         for (&group, &count) in self.group_of.iter().zip(counts) {
@@ -310,7 +312,8 @@ impl Groups {
         overlaps
     }
 
-    /// Sizes, union and multiplicities; `None` if some engine has no page with all answers.
+    /// Returns sizes, union and multiplicities; `None` if some search engine has no page with all
+    /// responses.
     fn figures(&self, totals: &[u64], sizes: &[f64]) -> Option<Figures> {
         let n = self.n_engines;
         let mut n_complete = vec![0; n];
@@ -337,7 +340,7 @@ impl Groups {
     }
 }
 
-/// All figures with their intervals, in the order of [`Figures::into_row`].
+/// All values with their intervals, in the order of [`Figures::into_row`].
 struct Told {
     figures: Vec<f64>,
     intervals: Vec<Option<Interval>>,
@@ -389,7 +392,8 @@ impl Told {
     }
 }
 
-/// Whether another value lies more than a standard error away, by the width of the interval.
+/// Returns whether another value is more than a standard error away, judged by the width of the
+/// interval.
 fn differ(estimate: &Estimate, other: f64) -> bool {
     estimate.interval.is_some_and(|interval| {
         let standard_error = (interval.high - interval.low) / (2.0 * crate::judgement::Z_95);
@@ -401,7 +405,7 @@ fn differ(estimate: &Estimate, other: f64) -> bool {
 mod tests {
     use super::*;
 
-    /// The lecture's engines: a page is in those whose list has it.
+    /// The search engines of the lecture, as lists of their pages.
     const ENGINES: [&[u32]; 4] = [
         &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
         &[5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
@@ -437,7 +441,8 @@ mod tests {
                 assert!((coverage.value - n_pages / 19.0).abs() < 1e-12);
                 assert!(coverage.interval.unwrap().contains(n_pages / 19.0));
             }
-            // Pages 3, 4, 16, 17, 18, 19 in one engine; 5, 6, 9, 10 in three; none in all four.
+            // Pages 3, 4, 16, 17, 18, 19 in one search engine; 5, 6, 9, 10 in three; none in all
+            // four.
             for (held, n_pages) in joint.held_by_exactly.iter().zip([6.0, 9.0, 4.0, 0.0]) {
                 assert!((held.value - n_pages / 19.0).abs() < 1e-12, "{held:?}");
             }
@@ -464,12 +469,14 @@ mod tests {
         }
     }
 
-    /// Where one engine leaves half of the checks open at random, the figures stay, with a note.
+    /// If one search engine does not respond to half of the lookups at random, the estimates do not
+    /// change, but have a note.
     #[test]
     fn missing_answers_are_left_out() {
         let mut pages = census(40);
         for (at, page) in pages[0].iter_mut().enumerate() {
-            // A whole cycle of twelve pages open, a whole one answered.
+            // A cycle of twelve pages without responses alternates with a cycle of twelve with
+            // responses.
             if (at / 12) % 2 == 0 {
                 page.held_by = EngineSet(page.held_by.0 & !(1 << 2));
                 page.missing = EngineSet(1 << 2);
@@ -482,7 +489,8 @@ mod tests {
         assert_eq!(samples.overlaps().of(0, 2).n_missing, 240);
     }
 
-    /// Engine 1 is half of engine 0 by their own overlap, but five sixths by way of engine 2.
+    /// Search engine 1 is half of search engine 0 by their own overlap, but five sixths through
+    /// search engine 2.
     #[test]
     fn contradicting_pairs_are_noted() {
         let drawn = |held_by: u64, n: usize| {
@@ -538,7 +546,7 @@ mod tests {
             .to_string();
         assert!(error.contains("shares no sampled page"), "{error}");
         assert!(estimate(&apart, 5, Form::Linear, &quick(1)).is_err());
-        // Never an answer from engine 1: nothing is known of it.
+        // Search engine 1 never responds, so nothing is known about it.
         let silent = vec![
             Sampled {
                 missing: EngineSet(2),

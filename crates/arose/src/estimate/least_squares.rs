@@ -6,10 +6,10 @@
 //!
 //! *Idea.* Each pair states `f_xy s_x = f_yx s_y`, both being the size of the overlap. The method
 //! of the lecture makes one size the unit and minimizes the squares of the differences
-//! ([`linear`]): it gives large engines more weight, and with noisy data another unit gives another
-//! result. The default here ([`logarithmic`]) minimizes `w (ln s_x - ln s_y - ln(f_yx / f_xy))^2`
-//! where `w` is one over the variance of that logarithm: no size is special, and pairs with little
-//! information have little weight.
+//! ([`linear`]): it gives large search engines more weight, and with noisy data another unit gives
+//! another result. The default here ([`logarithmic`]) minimizes
+//! `w (ln s_x - ln s_y - ln(f_yx / f_xy))^2` where `w` is one over the variance of that logarithm:
+//! no size is special, and pairs with little information have little weight.
 //!
 //! Both are a system of as many linear equations as unknown sizes. Its matrix has no positive entry
 //! off the diagonal, so its inverse has no negative one: no size can be negative.
@@ -17,27 +17,27 @@
 //! *Paper.* Bharat & Broder 1998 (linear form). *Parameters.* The reference, whose size is 1.
 //! *Cost.* `k^3` for `k` search engines. *Error.* The intervals of [`crate::estimate::joint`]:
 //! pairs share their samples, so the residual alone would be too optimistic. *Not for* groups of
-//! search engines without overlap, whose sizes cannot be compared: they are refused.
+//! search engines without overlap, whose sizes cannot be compared: they are an error.
 
 use crate::Error;
 use crate::estimate::Method;
 use crate::estimate::overlap::{Check, Containment};
 
-/// Engines are the bits of a word where sets of them are meant.
+/// Sets of search engines are the bits of a word.
 pub(super) const MAX_ENGINES: usize = 64;
 
-/// Which sum of squares is made small.
+/// The sum of squares that is minimized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Form {
-    /// Of differences between overlaps, measured in the reference.
+    /// Differences between overlaps, in units of the reference.
     Linear,
-    /// Of differences between logarithms, each weighted by what it knows. The default.
+    /// Differences between logarithms, each weighted by its information. The default.
     #[default]
     Logarithmic,
 }
 
 impl Form {
-    /// The method that an estimate of this form carries.
+    /// Returns the method of an estimate of this form.
     #[must_use]
     pub const fn method(self) -> Method {
         match self {
@@ -47,7 +47,7 @@ impl Form {
     }
 }
 
-/// What every engine has of every other engine's sample.
+/// The number of pages that every search engine has of every other search engine's sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlaps {
     n_engines: usize,
@@ -55,11 +55,11 @@ pub struct Overlaps {
 }
 
 impl Overlaps {
-    /// No sample yet.
+    /// Starts without samples.
     ///
     /// # Errors
     ///
-    /// When there are fewer than 2 or more than 64 engines.
+    /// Returns an error if there are fewer than 2 or more than 64 search engines.
     pub fn new(n_engines: usize) -> Result<Self, Error> {
         if !(2..=MAX_ENGINES).contains(&n_engines) {
             return Err(Error::parameter("engines", n_engines, "2 up to 64"));
@@ -70,24 +70,25 @@ impl Overlaps {
         })
     }
 
-    /// How many engines.
+    /// Returns the number of search engines.
     #[must_use]
     pub const fn n_engines(&self) -> usize {
         self.n_engines
     }
 
-    /// The sample of one engine, looked up in another; empty for unknown engines.
+    /// Returns the sample of one search engine, looked up in another; empty for unknown search
+    /// engines.
     #[must_use]
     pub fn of(&self, sampled: usize, checked: usize) -> Containment {
         let place = self.place(sampled, checked);
         place.map_or_else(Containment::default, |place| self.cells[place])
     }
 
-    /// Sets the counts of one engine's sample, looked up in another.
+    /// Sets the counts of one search engine's sample, looked up in another.
     ///
     /// # Errors
     ///
-    /// When an engine is not below the number of engines.
+    /// Returns an error if a search engine is not below the number of search engines.
     pub fn set(
         &mut self,
         sampled: usize,
@@ -98,11 +99,11 @@ impl Overlaps {
         Ok(())
     }
 
-    /// Counts one check of a page sampled from one engine in another.
+    /// Counts one lookup in a search engine of a page sampled from another.
     ///
     /// # Errors
     ///
-    /// As [`Self::set`].
+    /// Returns an error under the conditions of [`Self::set`].
     pub fn record(&mut self, sampled: usize, checked: usize, check: Check) -> Result<(), Error> {
         self.cell(sampled, checked)?.extend([check]);
         Ok(())
@@ -121,7 +122,8 @@ impl Overlaps {
         Ok(&mut self.cells[place])
     }
 
-    /// The pairs of engines that share a page, with what each holds of the other.
+    /// Returns the pairs of search engines that share a page, with the part of each sample that the
+    /// other has.
     fn pairs(&self) -> impl Iterator<Item = Overlapping> + '_ {
         let pairs =
             (0..self.n_engines).flat_map(move |x| (x + 1..self.n_engines).map(move |y| (x, y)));
@@ -135,7 +137,7 @@ impl Overlaps {
     }
 }
 
-/// Two engines that share a page.
+/// Two search engines that share a page.
 struct Overlapping {
     x: usize,
     y: usize,
@@ -144,19 +146,19 @@ struct Overlapping {
 }
 
 impl Overlapping {
-    /// Both samples were checked and one of them found something.
+    /// Returns whether both samples were looked up and at least one page was found.
     fn is_seen(&self) -> bool {
         let both_checked = self.x_in_y.n_checked() > 0 && self.y_in_x.n_checked() > 0;
         both_checked && (self.x_in_y.n_found > 0 || self.y_in_x.n_found > 0)
     }
 }
 
-/// Sizes of engines in units of one of them.
+/// Sizes of search engines in units of one of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
-    /// A size per engine; that of the reference is 1.
+    /// A size per search engine; that of the reference is 1.
     pub sizes: Vec<f64>,
-    /// The sum of squares that is left.
+    /// The remaining sum of squares.
     pub residual: f64,
     /// Counts of zero that were replaced by one half.
     pub n_zero_counts: usize,
@@ -166,8 +168,8 @@ pub struct Fit {
 ///
 /// # Errors
 ///
-/// When the reference is none of the engines, or some engine shares no page with the others,
-/// directly or through further engines.
+/// Returns an error if the reference is not one of the search engines, or if some search engine
+/// shares no page with the others, directly or through further search engines.
 pub fn linear(overlaps: &Overlaps, reference: usize) -> Result<Fit, Error> {
     let n = check(overlaps, reference)?;
     let mut system = System::new(n);
@@ -196,7 +198,7 @@ pub fn linear(overlaps: &Overlaps, reference: usize) -> Result<Fit, Error> {
 ///
 /// # Errors
 ///
-/// As [`linear`].
+/// Returns an error under the conditions of [`linear`].
 pub fn logarithmic(overlaps: &Overlaps, reference: usize) -> Result<Fit, Error> {
     let n = check(overlaps, reference)?;
     let mut system = System::new(n);
@@ -226,10 +228,10 @@ pub fn logarithmic(overlaps: &Overlaps, reference: usize) -> Result<Fit, Error> 
     )
 }
 
-/// The least size of the union that pairs alone allow: the sizes minus all overlaps.
+/// Returns the smallest size of the union that the pairs alone allow: the sizes minus all overlaps.
 ///
-/// Each overlap is seen from both sides; the larger view is taken off. Never below the largest
-/// size.
+/// Each overlap is estimated from both sides, and the larger estimate is subtracted. The result is
+/// never below the largest size.
 #[must_use]
 pub fn union_lower_bound(overlaps: &Overlaps, sizes: &[f64]) -> f64 {
     let size = |engine: usize| sizes.get(engine).copied().unwrap_or(0.0);
@@ -245,7 +247,7 @@ pub fn union_lower_bound(overlaps: &Overlaps, sizes: &[f64]) -> f64 {
     sizes.iter().copied().fold(bound, f64::max)
 }
 
-/// The weight of a pair and the difference of logarithms it believes in.
+/// Returns the weight of a pair, and the difference of logarithms that it implies.
 fn opinion(pair: &Overlapping) -> (f64, f64) {
     let weight = 1.0 / (pair.x_in_y.log_variance() + pair.y_in_x.log_variance());
     let difference = (pair.y_in_x.positive_share() / pair.x_in_y.positive_share()).ln();
@@ -271,7 +273,7 @@ fn no_sizes(reason: impl ToString) -> Error {
     Error::no_estimate(Method::LogLeastSquares.quantity(), reason)
 }
 
-/// The number of engines, all of them connected.
+/// Returns the number of search engines, checked to be connected.
 fn check(overlaps: &Overlaps, reference: usize) -> Result<usize, Error> {
     let n = overlaps.n_engines;
     if reference >= n {
@@ -280,7 +282,7 @@ fn check(overlaps: &Overlaps, reference: usize) -> Result<usize, Error> {
     }
     let mut reached = vec![false; n];
     reached[reference] = true;
-    // Every round reaches a further engine or none ever.
+    // If a round reaches no further search engine, no later round does.
     for _ in 1..n {
         for pair in overlaps.pairs() {
             let either = reached[pair.x] || reached[pair.y];
@@ -323,7 +325,7 @@ impl System {
         self.matrix[row * self.n + column] += value;
     }
 
-    /// The rows and columns of some unknowns.
+    /// Returns the rows and columns of some unknowns.
     fn restricted(&self, unknown: &[usize]) -> Self {
         let entries = unknown
             .iter()
@@ -334,10 +336,10 @@ impl System {
         }
     }
 
-    /// Solves for the right side by Gauss's elimination.
+    /// Solves for the right side by Gaussian elimination.
     ///
-    /// A positive definite matrix needs no change of rows; one that is not, up to rounding, has no
-    /// answer here.
+    /// A positive definite matrix needs no pivoting. A matrix that is not positive definite, up to
+    /// rounding, has no solution here.
     fn solve(mut self, mut right: Vec<f64>) -> Result<Vec<f64>, Error> {
         let diagonal: Vec<f64> = (0..self.n).map(|row| self.at(row, row)).collect();
         for pivot in 0..self.n {
@@ -370,7 +372,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// The engines a, h, e, i of the lecture's example, as sets of pages.
+    /// The search engines a, h, e, i of the lecture's example, as sets of pages.
     fn example() -> [BTreeSet<u32>; 4] {
         [
             (1..=12).collect(),
@@ -484,8 +486,8 @@ mod tests {
         }
     }
 
-    /// Engines of very different size share little of the larger one, and are distinguished all the
-    /// same.
+    /// Search engines of very different size share little of the larger one, and are still
+    /// distinguished.
     #[test]
     fn tiny_overlaps() {
         let mut overlaps = Overlaps::new(3).unwrap();
@@ -519,7 +521,7 @@ mod tests {
         for n_engines in [0, 1, 65, usize::MAX] {
             assert!(Overlaps::new(n_engines).is_err());
         }
-        // One page found in one direction connects, and is noted.
+        // One page found in one direction connects two search engines and gives a note.
         overlaps.set(1, 2, Containment::new(1, 9)).unwrap();
         overlaps.set(2, 1, none).unwrap();
         assert_eq!(linear(&overlaps, 0).unwrap().n_zero_counts, 1);
@@ -529,8 +531,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the samples, sizes are positive, and the linear form is at its minimum: no
-        /// other value of one size leaves a smaller residual.
+        /// For any samples, sizes are positive, and the linear form is at its minimum: no other
+        /// value of one size gives a smaller residual.
         #[test]
         fn sizes_are_positive_and_least(counts in prop::collection::vec(1_u64..30, 12)) {
             let mut overlaps = Overlaps::new(4).unwrap();

@@ -28,28 +28,28 @@ pub const STRONG_WORDS: usize = 8;
 /// Words per robust hyperlink.
 pub const ROBUST_WORDS: usize = 5;
 
-/// The words of a crawl with the number of pages that hold each.
+/// The words of a crawl, with the number of pages that contain each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lexicon<W> {
     /// In ascending order.
     words: Vec<(W, u64)>,
-    /// Places of words of similar frequency.
+    /// Indexes of words of similar frequency.
     strata: Vec<Vec<usize>>,
 }
 
 /// Two queries that should find a page again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrongQuery<W> {
-    /// The rarest words, to be requested all at once.
+    /// The rarest words, to be queried all at once.
     pub first: Vec<W>,
     /// The next rarest, to be tried if the first do not find the page; may be empty.
     pub second: Vec<W>,
-    /// Whether the page has fewer words than wanted.
+    /// Whether the page has fewer words than required.
     pub is_weak: bool,
 }
 
 impl<W> StrongQuery<W> {
-    /// The first `n_words` words and the next as many.
+    /// Returns the first `n_words` words and the next `n_words` words.
     fn of(ranked: impl IntoIterator<Item = W>, n_words: usize) -> Self {
         let mut words = ranked.into_iter();
         let first: Vec<W> = words.by_ref().take(n_words).collect();
@@ -62,12 +62,12 @@ impl<W> StrongQuery<W> {
 }
 
 impl<W: Ord + Clone> Lexicon<W> {
-    /// Words with the number of pages that hold each. Of equal words the first counts; words on no
-    /// page are omitted.
+    /// Creates a lexicon of words with the number of pages that contain each. Of equal words the
+    /// first counts; words on no page are omitted.
     ///
     /// # Errors
     ///
-    /// When fewer than two words are left.
+    /// Returns an error if fewer than two words remain.
     pub fn new(mut words: Vec<(W, u64)>) -> Result<Self, Error> {
         words.retain(|&(_, frequency)| frequency > 0);
         words.sort_by(|a, b| a.0.cmp(&b.0));
@@ -87,20 +87,20 @@ impl<W: Ord + Clone> Lexicon<W> {
         Ok(Self { words, strata })
     }
 
-    /// The number of words.
+    /// Returns the number of words.
     #[must_use]
     pub fn n_words(&self) -> usize {
         self.words.len()
     }
 
-    /// The number of pages that hold a word; zero for words outside the lexicon.
+    /// Returns the number of pages that contain a word; zero for words outside the lexicon.
     #[must_use]
     pub fn frequency(&self, word: &W) -> u64 {
         let place = self.words.binary_search_by(|(other, _)| other.cmp(word));
         place.map_or(0, |place| self.words[place].1)
     }
 
-    /// Two different words, each from a stratum chosen uniformly.
+    /// Returns two different words, each from a stratum chosen uniformly.
     pub fn draw_pair(&self, random: &mut SplitMix) -> [&W; 2] {
         let first = self.draw(random);
         loop {
@@ -116,14 +116,14 @@ impl<W: Ord + Clone> Lexicon<W> {
         stratum[random.below(stratum.len() as u64) as usize]
     }
 
-    /// Draws pages: asks for two words at once and takes any of the results, however many they are.
+    /// Samples pages: queries two words at once and takes a random result, however many there are.
     ///
-    /// `search` gives the first results, or `None` if there was no answer. The sample is smaller
-    /// than wanted if `max_queries` do not suffice.
+    /// `search` returns the first results, or `None` if there was no response. The sample is
+    /// smaller than requested if `max_queries` do not suffice.
     ///
     /// # Errors
     ///
-    /// When no query gives a page, or when `search` fails.
+    /// Returns an error if no query gives a page, or if `search` fails.
     pub fn draw_pages<E: From<Error>>(
         &self,
         n_samples: usize,
@@ -146,7 +146,7 @@ impl<W: Ord + Clone> Lexicon<W> {
         drawn.or_none()
     }
 
-    /// The queries of `n_words` each that should find the page with these words again.
+    /// Returns two queries of `n_words` each that should find the page with these words again.
     ///
     /// Words outside the lexicon are not used; of equally frequent words the smaller comes first.
     pub fn strong_query(
@@ -161,12 +161,12 @@ impl<W: Ord + Clone> Lexicon<W> {
         StrongQuery::of(ranked.into_iter().map(|(_, word)| word), n_words)
     }
 
-    /// The same by the words with the highest tf-idf: occurrences in the page times the logarithm
-    /// of how rare the word is. `page` holds a word as often as it occurs.
+    /// Returns the same with the words of the highest tf-idf: occurrences in the page times the
+    /// logarithm of the rarity of the word. `page` contains a word as often as it occurs.
     ///
-    /// How many pages the lexicon counts is not known; the frequency of its most frequent word
-    /// stands for it. Words outside the lexicon are not used; of equally weighty words the smaller
-    /// comes first.
+    /// The number of pages behind the lexicon is unknown; the frequency of its most frequent word
+    /// is used instead. Words outside the lexicon are not used; of words with equal weight the
+    /// smaller comes first.
     pub fn robust_query(
         &self,
         page: impl IntoIterator<Item = W>,
@@ -227,13 +227,13 @@ mod tests {
         assert_eq!(query.first, ["rose", "dusk", "gloaming"]);
         assert_eq!(query.second, ["is", "a"]);
         assert!(!query.is_weak);
-        // The rarest words, in contrast, do not ask how often a word occurs.
+        // The choice of the rarest words, in contrast, ignores how often a word occurs.
         let rarest = lexicon().strong_query(page, 3).first;
         assert_eq!(rarest, ["dusk", "gloaming", "rose"]);
     }
 
-    /// Strata 2^0, 2^3 and 2^9 are equally likely: `rose`, alone in its, is drawn a third of the
-    /// time. Within 4 standard errors sqrt(p (1-p) / n) of the first words.
+    /// Strata 2^0, 2^3 and 2^9 are equally likely: `rose`, alone in its stratum, is drawn a third
+    /// of the time. Within 4 standard errors sqrt(p (1-p) / n) of the first words.
     #[test]
     fn strata_are_equally_likely() {
         let lexicon = lexicon();

@@ -1,9 +1,9 @@
 //! Links between pages, stored in two arrays.
 //!
 //! *Question.* How can a web of millions of links be stored for walks and ranks on a small machine?
-//! *Idea.* Store all targets one after another, and for each page where its targets end: four bytes
-//! per link and eight per page. A vector per page would need three times that, and one more memory
-//! access per step. *Not for* graphs that change: pages are added in order, once.
+//! *Idea.* Store all targets one after another, and for each page the end of its targets: four
+//! bytes per link and eight per page. A vector per page would need three times that, and one more
+//! memory access per step. *Not for* graphs that change: pages are added in order, once.
 
 /// The pages that each page links to. Pages are numbered from zero.
 ///
@@ -15,7 +15,7 @@
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Links {
-    /// Where the links of each page end.
+    /// The end of the links of each page.
     ends: Vec<usize>,
     targets: Vec<u32>,
 }
@@ -27,19 +27,19 @@ impl Links {
         self.ends.push(self.targets.len());
     }
 
-    /// How many pages there are.
+    /// Returns the number of pages.
     #[must_use]
     pub const fn n_pages(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many links there are.
+    /// Returns the number of links.
     #[must_use]
     pub const fn n_links(&self) -> usize {
         self.targets.len()
     }
 
-    /// The pages that a page links to; none if there is no such page.
+    /// Returns the pages that a page links to; none if there is no such page.
     #[must_use]
     pub fn of(&self, page: u32) -> &[u32] {
         let page = page as usize;
@@ -50,20 +50,20 @@ impl Links {
         &self.targets[start..end]
     }
 
-    /// The links of each page, in order.
+    /// Returns the links of each page, in order.
     pub fn rows(&self) -> impl Iterator<Item = &[u32]> {
         let starts = std::iter::once(&0).chain(&self.ends);
         let each = starts.zip(&self.ends);
         each.map(|(&start, &end)| &self.targets[start..end])
     }
 
-    /// All links, those of the first page first.
+    /// Returns all links, those of the first page first.
     #[must_use]
     pub fn targets(&self) -> &[u32] {
         &self.targets
     }
 
-    /// How many links lead to each page.
+    /// Returns the number of links to each page.
     #[must_use]
     pub fn in_degrees(&self) -> Vec<u32> {
         let mut degrees = vec![0; self.n_pages()];
@@ -75,7 +75,7 @@ impl Links {
         degrees
     }
 
-    /// For each page whether some seed leads to it; seeds that are no page lead nowhere.
+    /// Returns for each page whether some seed leads to it; seeds that are not pages are ignored.
     #[must_use]
     pub fn reachable(&self, seeds: &[u32]) -> Vec<bool> {
         let mut reached = vec![false; self.n_pages()];
@@ -91,7 +91,8 @@ impl Links {
         reached
     }
 
-    /// The graph in which every link leads both ways: those of the page itself come first.
+    /// Returns the graph in which every link leads both ways. The links of the page itself come
+    /// first.
     #[must_use]
     pub fn both_ways(&self) -> Self {
         let mut ends: Vec<usize> = self.rows().map(<[u32]>::len).collect();
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(links.of(4), []);
     }
 
-    /// A page that nobody has added has no links and none that count.
+    /// A page that was never added has no links, and links to it do not count.
     #[test]
     fn links_to_nowhere() {
         let links: Links = [vec![7], vec![0]].into_iter().collect();

@@ -1,11 +1,12 @@
 //! The lower bound: the claimed size of a search engine, and the reliability of its claims.
 //!
-//! *Question.* Search engines print "about 9,870,000 results". What does that say about their size?
+//! *Question.* Search engines print "about 9,870,000 results". What does this show about their
+//! size?
 //!
 //! *Idea.* Query pages with any of the most frequent words of several languages. The search engine
 //! has at least that many pages, if the count is true. It seldom is: counts are extrapolated from a
 //! few shards, rounded, and change over time. So check them against each other. An OR of more words
-//! can only match more pages: of two claims `c > d` where `d` has all the words of `c`, one is
+//! can only match more pages. Of two claims `c > d` where `d` has all the words of `c`, one is
 //! wrong by a factor of `1 + e` with `e` at least `(c - d) / (c + d)`. The largest such `e` is the
 //! proven error of the claims ([`Noise`]).
 //!
@@ -16,7 +17,7 @@
 use crate::Error;
 use crate::estimate::Method;
 
-/// A count that an engine gave for pages with any of some words.
+/// A count that a search engine gave for pages with any of some words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim<W> {
     /// The words.
@@ -25,41 +26,41 @@ pub struct Claim<W> {
     pub count: u64,
 }
 
-/// What the claims say about their own error.
+/// The error of claims, derived from their contradictions.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Noise {
     /// Pairs of claims that can be compared, because one has all the words of the other.
     pub n_comparable: u64,
-    /// Those where more words gave a smaller count.
+    /// Pairs in which more words gave a smaller count.
     pub n_violations: u64,
-    /// No count can be trusted more closely than within this share of it.
+    /// The proven relative error: a lower bound on the error of the counts.
     pub least_error: f64,
 }
 
-/// The largest claim, with what the claims admit of their error.
+/// The largest claim, with the proven error of the claims.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowerBound {
-    /// How it was made.
+    /// The method.
     pub method: Method,
     /// The largest count claimed.
     pub claimed: u64,
-    /// How far claims can be believed.
+    /// The proven error of the claims.
     pub noise: Noise,
 }
 
 impl LowerBound {
-    /// The largest claim lowered by the error that claims admit to.
+    /// Returns the largest claim, lowered by the proven error.
     #[must_use]
     pub fn cautious(&self) -> f64 {
         self.claimed as f64 / (1.0 + self.noise.least_error)
     }
 }
 
-/// The largest claim and the contradictions among all of them.
+/// Returns the largest claim and the contradictions among all of them.
 ///
 /// # Errors
 ///
-/// When there is no claim, or none above zero.
+/// Returns an error if there is no claim, or none above zero.
 ///
 /// ```
 /// use arose::estimate::lower_bound::{Claim, lower_bound};
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn contradictions_show_the_error() {
-        // The same words with 80 and 120: an error of a fifth, whichever is asked first.
+        // The same words with 80 and 120: an error of a fifth, whichever is queried first.
         let bound = lower_bound(&[claim(&[1, 2], 80), claim(&[2, 1, 2], 120)]).unwrap();
         assert_eq!(
             bound.noise,
@@ -171,7 +172,7 @@ mod tests {
             }
         );
         assert_eq!(bound.cautious(), 100.0);
-        // More words, fewer pages, in either order of asking.
+        // More words and fewer pages, in either order of queries.
         let few_then_many = lower_bound(&[claim(&[1], 30), claim(&[1, 2], 10)]).unwrap();
         let many_then_few = lower_bound(&[claim(&[1, 2], 10), claim(&[1], 30)]).unwrap();
         assert_eq!(few_then_many, many_then_few);

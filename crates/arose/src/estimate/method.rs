@@ -2,29 +2,30 @@
 
 use std::fmt;
 
-/// How an estimate was made.
+/// The method of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Method {
-    /// The largest count claimed for an OR of frequent words.
+    /// The largest count claimed for a query with OR of frequent words.
     LowerBound,
     /// The ratio of two sizes from the overlap seen from both sides.
     Overlap,
-    /// Sizes of several engines by least squares, one of them the unit.
+    /// Sizes of several search engines by least squares, one of them the unit.
     LinearLeastSquares,
-    /// Sizes of several engines by weighted least squares of logarithms.
+    /// Sizes of several search engines by weighted least squares of logarithms.
     LogLeastSquares,
-    /// The union of several engines from how many of them hold each sampled page.
+    /// The union of several search engines, from the number of them that have each sampled page.
     JointCoverage,
-    /// The results of one engine over those of another, both summed over queries.
+    /// The results of one search engine divided by those of another, both summed over queries.
     RatioOfSums,
-    /// The results of one engine over those of all engines together, summed over queries.
+    /// The results of one search engine divided by those of all search engines together, summed
+    /// over queries.
     SearchCoverage,
-    /// All pages, from two engines taken for independent.
+    /// All pages, from two search engines assumed to be independent.
     TwoEngines,
-    /// Servers, from a share of addresses that answer.
+    /// Servers, from the share of IP addresses that respond.
     Addresses,
-    /// Servers, each address weighted by how many its server has.
+    /// Servers, each IP address weighted by one over the number of IP addresses of its server.
     WeightedAddresses,
     /// Pages, as servers times public share times pages per server.
     ServerPages,
@@ -38,7 +39,7 @@ pub enum Method {
     MatchedPages,
     /// All pages, from those matched and the matched share of a uniform sample.
     MatchedShare,
-    /// All pages, from two pools of queries taken for uncorrelated.
+    /// All pages, from two pools of queries assumed to be uncorrelated.
     TwoPools,
     /// A share or mean over the pages of a random walk with jumps.
     RandomWalk,
@@ -50,12 +51,12 @@ pub enum Method {
     Chao1,
 }
 
-/// A way in which a method goes wrong that more samples do not mend.
+/// An error of a method that more samples do not reduce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bias {
-    /// One word.
+    /// Its name, one word.
     pub name: &'static str,
-    /// What happens, and in which direction where that is known.
+    /// Its effect, and the direction if that is known.
     pub effect: &'static str,
 }
 
@@ -85,7 +86,7 @@ impl Method {
         Self::Chao1,
     ];
 
-    /// The method's name in files; it never changes.
+    /// Returns the method's name in files; it never changes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -113,7 +114,7 @@ impl Method {
         }
     }
 
-    /// What it estimates, as the middle of a sentence.
+    /// Returns the estimated quantity, as the middle of a sentence.
     #[must_use]
     pub const fn quantity(self) -> &'static str {
         match self {
@@ -136,7 +137,7 @@ impl Method {
         }
     }
 
-    /// What its interval does not show, the gravest first.
+    /// Returns the biases that its interval does not cover, the most serious first.
     #[must_use]
     pub const fn biases(self) -> &'static [Bias] {
         match self {

@@ -4,7 +4,7 @@
 //! own claims are not reliable. How many pages does it have, alone and compared with others?
 //!
 //! *Idea.* Every method here samples pages or queries at random and derives a size from how often
-//! they meet. They differ in what can be sampled, and so in their biases:
+//! they coincide. They differ in what can be sampled, and so in their biases:
 //!
 //! | to sample | and observe | see |
 //! |---|---|---|
@@ -59,26 +59,26 @@ use std::fmt;
 use crate::Error;
 use crate::judgement::Interval;
 
-/// A figure with everything needed to judge it.
+/// An estimate with everything needed to assess it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// How it was made; [`Method::biases`] lists what the interval does not show.
+    /// The method; [`Method::biases`] lists the biases that the interval does not cover.
     pub method: Method,
-    /// The figure itself, finite.
+    /// The estimated value, finite.
     pub value: f64,
-    /// Where the truth lies at 95% confidence if the method has no bias; `None` for bounds, and
-    /// where the data hold no measure of their own spread.
+    /// The 95% interval of the true value if the method has no bias. `None` for bounds, and if the
+    /// data do not show their own spread.
     pub interval: Option<Interval>,
-    /// The independent units behind it: queries, pages, servers, or steps of a walk.
+    /// The number of independent units: queries, pages, servers, or steps of a walk.
     pub n_samples: u64,
-    /// The seed of the bootstrap, where there was one.
+    /// The seed of the bootstrap, if there was one.
     pub seed: Option<u64>,
-    /// What to know about this very figure.
+    /// Notes about this estimate.
     pub notes: Vec<Note>,
 }
 
 impl Estimate {
-    /// An estimate whose value was found to be a number.
+    /// Creates an estimate whose value is checked to be a number.
     fn new(method: Method, value: f64, n_samples: u64) -> Result<Self, Error> {
         if !value.is_finite() {
             let reason = format!("the formula gives {value}");
@@ -99,7 +99,7 @@ impl Estimate {
         self
     }
 
-    /// Adds what a bootstrap said, or that it could say nothing.
+    /// Adds the interval of a bootstrap, or a note that there is none.
     fn with_bootstrap(mut self, interval: Option<Interval>, seed: u64) -> Self {
         self.interval = interval;
         self.seed = Some(seed);
@@ -114,23 +114,23 @@ impl Estimate {
     }
 }
 
-/// Something to know about one figure, found in its data.
+/// A note about one estimate, derived from its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Note {
     /// A count of zero was replaced by one half.
     ZeroCount,
-    /// The truth is at least about this.
+    /// The true value is at least about this.
     LowerBound,
-    /// All resamples give the same value, so the sample tells nothing of its own error.
+    /// All resamples give the same value, so the sample does not show its own error.
     NoSpread,
-    /// The figure is one by definition: the others are multiples of it.
+    /// The value is one by definition: the others are multiples of it.
     Reference,
     /// The linear and the logarithmic least squares differ by more than a standard error.
     FormsDiffer,
     /// Lookups without a response were omitted.
     SomeMissing,
-    /// The estimate uses fewer effective samples than a tenth of those drawn.
+    /// The number of effective samples is less than a tenth of those drawn.
     FewEffective,
 }
 
@@ -148,12 +148,12 @@ impl fmt::Display for Note {
     }
 }
 
-/// The mean of some numbers; not a number if there are none.
+/// Returns the mean of some numbers; NaN if there are none.
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The mean of values, each drawn as often as `times` says.
+/// Returns the mean of values, each drawn `times` times.
 fn mean_drawn(values: &[f64], times: &[u32]) -> f64 {
     let (mut sum, mut n) = (0.0, 0_u64);
     for (value, &drawn) in values.iter().zip(times) {
@@ -171,7 +171,7 @@ struct Factor {
 }
 
 impl Factor {
-    /// One over it.
+    /// Returns its inverse.
     fn inverse(self) -> Self {
         let interval = Interval {
             low: 1.0 / self.interval.high,
@@ -184,10 +184,10 @@ impl Factor {
     }
 }
 
-/// The product of independent positive factors, with the interval got by adding the squares of
-/// their logarithmic distances to each end (Zou & Donner 2008).
+/// Returns the product of independent positive factors. Its interval results from adding the
+/// squares of their logarithmic distances to each end (Zou & Donner 2008).
 ///
-/// It keeps what each interval knows of its own asymmetry, which one standard error would not.
+/// This preserves the asymmetry of each interval, which a single standard error would not.
 fn product(factors: &[Factor]) -> Factor {
     let value: f64 = factors.iter().map(|factor| factor.value).product();
     let distance = |end: fn(&Interval) -> f64| {

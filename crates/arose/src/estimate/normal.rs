@@ -14,10 +14,10 @@
 
 use std::f64::consts::PI;
 
-/// Where a tail is below what an `f64` near one can show.
+/// The point beyond which a tail is too small for an `f64` near one.
 const FAR: f64 = 8.5;
 
-/// The share of the standard normal distribution below `x`.
+/// Returns the share of the standard normal distribution below `x`.
 ///
 /// ```
 /// use arose::estimate::normal::cdf;
@@ -42,9 +42,9 @@ pub fn cdf(x: f64) -> f64 {
     (0.5 + density * sum).clamp(0.0, 1.0)
 }
 
-/// The point below which the share `p` of the standard normal distribution lies.
+/// Returns the point below which the share `p` of the standard normal distribution lies.
 ///
-/// Infinite at 0 and 1; not a number outside.
+/// Infinite at 0 and 1; NaN outside.
 ///
 /// ```
 /// use arose::estimate::normal::quantile;
@@ -77,7 +77,8 @@ pub fn quantile(p: f64) -> f64 {
     }
 }
 
-/// The point below which the share `p` of Student's distribution lies, for some degrees of freedom.
+/// Returns the point below which the share `p` of Student's distribution lies, for some degrees of
+/// freedom.
 ///
 /// ```
 /// use arose::estimate::normal::student_quantile;
@@ -99,7 +100,7 @@ mod tests {
     use crate::judgement::Z_95;
     use proptest::prelude::*;
 
-    /// Against the published tables.
+    /// The values agree with the published tables.
     #[test]
     fn tables() {
         for (x, p) in [

@@ -15,7 +15,7 @@
 //! *Parameters.* The sample sizes: 600 pages of each with f = 1/2 and g = 1/6 give a relative error
 //! of 10%. *Error.* Covers 92% to 97% instead of 95%. A count of zero becomes 1/2 of n + 1 and is
 //! noted; a full count keeps its value, but never claims to be without error. *Not for* search
-//! engines without any overlap, which are refused, nor for pages sampled with unequal probability:
+//! engines without any overlap, which are an error, nor for pages sampled with unequal probability:
 //! the ratio is then that of the weights under which they were sampled ([`crate::estimate::pool`]
 //! corrects this).
 
@@ -23,30 +23,30 @@ use crate::Error;
 use crate::estimate::{Estimate, Method, Note};
 use crate::judgement::{Interval, Z_95, wilson};
 
-/// What looking one page up in an engine gave.
+/// The result of looking up one page in a search engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// The engine has it.
+    /// The search engine has it.
     Found,
-    /// The engine does not hold it.
+    /// The search engine does not have it.
     Absent,
-    /// No answer, by a time-out or error: that is not the same as absent.
+    /// There was no response, because of a timeout or error. This is not the same as absent.
     Missing,
 }
 
-/// How many pages of one engine's sample another engine has.
+/// The number of pages of one search engine's sample that another search engine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Containment {
     /// Pages found there.
     pub n_found: u64,
     /// Pages not found there.
     pub n_absent: u64,
-    /// Checks without an answer.
+    /// Lookups without a response.
     pub n_missing: u64,
 }
 
 impl Containment {
-    /// Pages found and not found.
+    /// Creates counts of pages found and not found.
     #[must_use]
     pub const fn new(n_found: u64, n_absent: u64) -> Self {
         Self {
@@ -56,20 +56,20 @@ impl Containment {
         }
     }
 
-    /// Pages whose check had an answer.
+    /// Returns the number of pages whose lookup had a response.
     #[must_use]
     pub const fn n_checked(&self) -> u64 {
         self.n_found.saturating_add(self.n_absent)
     }
 
-    /// The share of checks without an answer; `None` without checks.
+    /// Returns the share of lookups without a response; `None` without lookups.
     #[must_use]
     pub fn missing_rate(&self) -> Option<f64> {
         let n = self.n_checked().saturating_add(self.n_missing);
         (n > 0).then(|| self.n_missing as f64 / n as f64)
     }
 
-    /// The share found, with its interval; `None` without an answer.
+    /// Returns the share found, with its interval; `None` without a response.
     #[must_use]
     pub fn share(&self) -> Option<(f64, Interval)> {
         let n = self.n_checked();
@@ -77,7 +77,7 @@ impl Containment {
         (n > 0).then(|| (self.n_found as f64 / n as f64, interval))
     }
 
-    /// The share found, a count of zero replaced by one half; not a number without an answer.
+    /// Returns the share found, with a count of zero replaced by one half; NaN without a response.
     pub(super) fn positive_share(&self) -> f64 {
         let n = self.n_checked() as f64;
         match self.n_found {
@@ -86,7 +86,7 @@ impl Containment {
         }
     }
 
-    /// The variance of the logarithm of the share, positive even if every page was found.
+    /// Returns the variance of the logarithm of the share, positive even if every page was found.
     pub(super) fn log_variance(&self) -> f64 {
         let n = self.n_checked() as f64;
         let share = match self.n_absent {
@@ -117,11 +117,12 @@ impl FromIterator<Check> for Containment {
     }
 }
 
-/// `|A| / |B|`, from A's sample looked up in B and B's in A.
+/// Estimates `|A| / |B|` from A's sample looked up in B and B's in A.
 ///
 /// # Errors
 ///
-/// When a sample has no checked page, or when no page of either was found in the other.
+/// Returns an error if no page of a sample had a response, or if no page of either was found in the
+/// other.
 ///
 /// ```
 /// use arose::estimate::overlap::{Containment, relative_size};
@@ -156,20 +157,22 @@ pub fn relative_size(a_in_b: &Containment, b_in_a: &Containment) -> Result<Estim
         .with_notes(any(|side| side.n_missing > 0).then_some(Note::SomeMissing)))
 }
 
-/// The standard error of `ln |A| / |B|`.
+/// Returns the standard error of `ln |A| / |B|`.
 #[must_use]
 pub fn log_ratio_error(a_in_b: &Containment, b_in_a: &Containment) -> f64 {
     (a_in_b.log_variance() + b_in_a.log_variance()).sqrt()
 }
 
-/// The interval that holds whatever the missing checks would have said.
+/// Returns the interval that is valid for any results of the missing lookups.
 ///
-/// It reaches from the low end if all missing pages of A and none of B were found, to the high end
-/// if none of A and all of B were. Without missing checks it is that of [`relative_size`].
+/// It extends from the low end if all missing pages of A and none of B were found, to the high end
+/// if none of A and all of B were found. Without missing lookups it equals that of
+/// [`relative_size`].
 ///
 /// # Errors
 ///
-/// As [`relative_size`], and when all that was found could have been missing.
+/// Returns an error under the conditions of [`relative_size`], and if all pages found could have
+/// been missing.
 pub fn worst_case(a_in_b: &Containment, b_in_a: &Containment) -> Result<Interval, Error> {
     let all_found = |side: &Containment| {
         Containment::new(side.n_found.saturating_add(side.n_missing), side.n_absent)
@@ -210,7 +213,7 @@ mod tests {
         assert_eq!(estimate.notes, [Note::ZeroCount]);
     }
 
-    /// Two samples found whole say that the sizes are close, not that they are equal.
+    /// If both samples are found completely, the sizes are close, but not necessarily equal.
     #[test]
     fn full_counts_are_not_certain() {
         let full = Containment::new(20, 0);

@@ -12,24 +12,24 @@
 //! ([`crate::estimate::walk`]). *Cost.* One pass over all links per round, 180 rounds for 1/7.
 //! *Error.* At most 1e-12 in sum, or 1e-14 for each page if that is more: one part in a million of
 //! the smallest rank, up to ten million pages. *Not for* the importance of pages: link farms are
-//! made to rank.
+//! built to rank high.
 
 use crate::Error;
 use crate::estimate::links::Links;
 
-/// How much may change in a last round: in sum, and of each page on average.
+/// The maximum change in the last round: in sum, and per page on average.
 const TOLERANCE: f64 = 1e-13;
 const TOLERANCE_PER_PAGE: f64 = 1e-15;
 
-/// The probability of each page under a walk that jumps with probability `jump`.
+/// Returns the probability of each page under a walk that jumps with probability `jump`.
 ///
-/// `links` holds the pages that each page links to; `jump_law` the weight of each page as the
-/// target of a jump, which need not sum to one.
+/// `links` has the pages that each page links to. `jump_law` has the weight of each page as the
+/// target of a jump; the weights need not sum to one.
 ///
 /// # Errors
 ///
-/// When there is no page, a link leads nowhere, `jump` is not in `0..=1` or is zero, or the jump
-/// law has another length, a negative or infinite weight, or no positive one.
+/// Returns an error if there is no page, a link leads nowhere, `jump` is not in `0..=1` or is zero,
+/// or the jump law has another length, a negative or infinite weight, or no positive one.
 ///
 /// ```
 /// use arose::estimate::pagerank::pagerank;
@@ -60,7 +60,7 @@ pub fn pagerank(links: &Links, jump_law: &[f64], jump: f64) -> Result<Vec<f64>, 
     Ok(ranks)
 }
 
-/// One step of the walk.
+/// Computes one step of the walk.
 fn advance(ranks: &[f64], links: &Links, jump_law: &[f64], jump: f64, next: &mut [f64]) {
     next.fill(0.0);
     let mut jumping = 0.0;
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn pages_without_links_jump() {
-        // Both pages are at a dead end, so every step is a jump.
+        // Both pages are dead ends, so every step is a jump.
         let links = [[], []].into_iter().collect();
         assert_eq!(pagerank(&links, &[3.0, 1.0], 0.1).unwrap(), [0.75, 0.25]);
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     proptest! {
-        /// Ranks are a law, and one more step does not change them.
+        /// Ranks are a probability distribution, and one more step does not change them.
         #[test]
         fn ranks_are_stationary(
             links in prop::collection::vec(prop::collection::vec(0_u32..8, 0..4), 8),

@@ -13,16 +13,16 @@
 //!
 //! - keep a page with probability C / degree, where C is the smallest degree ([`reject`]);
 //! - or let it count 1 / degree ([`importance_mean`]);
-//! - or walk from page to query to page, and refuse steps to higher degrees ([`metropolis`]).
+//! - or walk from page to query to page, and reject some steps to higher degrees ([`metropolis`]).
 //!
 //! Bharat & Broder's method, any valid query and any of its results ([`Picking::AnyQuery`]), has a
 //! bias that no degree corrects.
 //!
 //! *Papers.* Bar-Yossef & Gurevich 2006, 2007. *Parameters.* The pool: words of middle frequency;
-//! the result limit of the search engine. *Cost.* One query per sample, most of them refused if the
-//! limit is high, and the degree: one query per pool word of the page, or words per degree with
-//! [`inverse_degree`]. *Error.* Bootstrap over pages, batch means over a walk. *Not for* pages that
-//! no query of the pool returns: they have degree zero and are never sampled.
+//! the result limit of the search engine. *Cost.* One query per sample, most of which are rejected
+//! if the limit is high, and the degree: one query per pool word of the page, or words per degree
+//! with [`inverse_degree`]. *Error.* Bootstrap over pages, batch means over a walk. *Not for* pages
+//! that no query of the pool returns: they have degree zero and are never sampled.
 
 use crate::Error;
 use crate::estimate::bootstrap::Bootstrap;
@@ -31,19 +31,19 @@ use crate::estimate::{Estimate, Method, Note};
 use crate::judgement::{Z_95, wilson};
 use crate::mix::SplitMix;
 
-/// What an engine says to a query. Pages are numbered by the caller.
+/// The response of a search engine to a query. The caller numbers pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// All pages that match.
     Pages(Vec<usize>),
     /// More pages match than are shown.
     Overflow,
-    /// No answer.
+    /// No response.
     Missing,
 }
 
 impl Answer {
-    /// The distinct pages of a valid answer: at least one, at most `limit`.
+    /// Returns the distinct pages of a valid response: at least one, at most `limit`.
     fn valid(self, limit: usize) -> Result<Vec<usize>, Invalid> {
         let mut pages = match self {
             Self::Pages(pages) => pages,
@@ -66,18 +66,18 @@ enum Invalid {
     Missing,
 }
 
-/// What sampling took, and what became of the queries.
+/// The cost of sampling, and the results of the queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effort {
-    /// Queries asked.
+    /// Queries sent.
     pub n_queries: u64,
-    /// Those without a result.
+    /// Queries without a result.
     pub n_empty: u64,
-    /// Those with more results than are shown.
+    /// Queries with more results than are shown.
     pub n_overflow: u64,
-    /// Those without an answer.
+    /// Queries without a response.
     pub n_missing: u64,
-    /// Valid ones, or steps, that chance refused.
+    /// Valid queries, or steps, that were rejected at random.
     pub n_refused: u64,
 }
 
@@ -91,39 +91,39 @@ impl Effort {
     }
 }
 
-/// Which valid queries give a page.
+/// The valid queries from which a page is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Picking {
-    /// Every one: pages come by the sum of 1 / results over their queries.
+    /// Every one: pages are sampled in proportion to the sum of 1 / results over their queries.
     AnyQuery,
-    /// Each with probability results / limit: pages come by their degree.
+    /// Each with probability results / limit: pages are sampled in proportion to their degree.
     ByCardinality,
 }
 
-/// How many pages to draw from what.
+/// Settings for sampling pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draws {
     /// Queries in the pool.
     pub n_pool: usize,
-    /// Results that the engine shows at most.
+    /// Maximum number of results that the search engine shows.
     pub limit: usize,
-    /// Pages wanted.
+    /// Number of pages to sample.
     pub n_samples: usize,
-    /// Queries to ask at most; the sample is smaller if they do not suffice.
+    /// Maximum number of queries; the sample is smaller if they do not suffice.
     pub max_queries: u64,
 }
 
 /// Pages drawn, with repetition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Drawn {
-    /// The pages, in the order of drawing.
+    /// The pages, in sampling order.
     pub pages: Vec<usize>,
-    /// What it took.
+    /// The cost.
     pub effort: Effort,
 }
 
 impl Drawn {
-    /// An error if there is no page among them.
+    /// Returns an error if there are no pages.
     pub(super) fn or_none<E: From<Error>>(self) -> Result<Self, E> {
         if self.pages.is_empty() {
             return Err(Error::no_estimate("a mean over pages", no_page(&self.effort)).into());
@@ -132,11 +132,12 @@ impl Drawn {
     }
 }
 
-/// Draws pages by asking random queries of the pool, which are numbered from zero.
+/// Samples pages with random queries of the pool, which are numbered from zero.
 ///
 /// # Errors
 ///
-/// When the pool is empty or the limit zero, when no query gives a page, or when `search` fails.
+/// Returns an error if the pool is empty or the limit zero, if no query gives a page, or if
+/// `search` fails.
 ///
 /// ```
 /// use arose::estimate::pool::{Answer, Draws, Picking, sample};
@@ -197,15 +198,15 @@ fn no_page(effort: &Effort) -> String {
 pub struct PageDegree {
     /// The page.
     pub page: usize,
-    /// How many valid queries of the pool return it.
+    /// The number of valid queries of the pool that return it.
     pub degree: u64,
 }
 
-/// Thins pages drawn by degree to uniform ones: each stays with probability `least / degree`.
+/// Thins pages drawn by degree to a uniform sample: each is kept with probability `least / degree`.
 ///
 /// # Errors
 ///
-/// When `least` is zero, or a page has a smaller degree.
+/// Returns an error if `least` is zero, or a page has a smaller degree.
 pub fn reject(
     sample: &[PageDegree],
     least: u64,
@@ -227,11 +228,12 @@ pub fn reject(
     Ok(kept.map(|page| page.page).collect())
 }
 
-/// The share of pages with some property, of which `n_with` among `n` uniform ones have it.
+/// Returns the share of pages with some property, which `n_with` of `n` uniformly sampled pages
+/// have.
 ///
 /// # Errors
 ///
-/// When there is no page, or more with the property than there are.
+/// Returns an error if there are no pages, or if more pages have the property than there are.
 pub fn share(n_with: u64, n: u64) -> Result<Estimate, Error> {
     if n == 0 || n_with > n {
         let reason = format!("{n_with} of {n} pages is not a share");
@@ -241,17 +243,17 @@ pub fn share(n_with: u64, n: u64) -> Result<Estimate, Error> {
     Ok(estimate.with_interval(wilson(n_with, n, Z_95)))
 }
 
-/// An unbiased guess of `1 / degree` of a page that costs few queries.
+/// Returns an unbiased estimate of `1 / degree` of a page that costs few queries.
 ///
-/// Of the `n_predicted` pool queries that the page's text suggests, draws one after the other, with
-/// replacement, until one is valid and returns the page; the number of draws over `n_predicted` is
-/// `1 / degree` on average. If `max_trials` do not suffice, asks all of them: from there on a valid
-/// one is still `n_predicted / degree` draws away on average, so the guess stays unbiased. `None`
-/// if no query is valid: such pages are to be counted.
+/// The text of the page suggests `n_predicted` pool queries. They are drawn one after the other,
+/// with replacement, until one is valid and returns the page. The number of draws divided by
+/// `n_predicted` is `1 / degree` on average. If `max_trials` do not suffice, all of them are sent.
+/// From there, a valid query is still `n_predicted / degree` draws away on average, so the estimate
+/// stays unbiased. `None` if no query is valid; the caller must count such pages.
 ///
 /// # Errors
 ///
-/// When `is_valid` fails.
+/// Returns an error if `is_valid` fails.
 pub fn inverse_degree<E>(
     n_predicted: usize,
     max_trials: u64,
@@ -277,18 +279,18 @@ pub fn inverse_degree<E>(
 /// A mean over pages drawn by degree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Importance {
-    /// The mean, each page counted by its weight.
+    /// The weighted mean.
     pub estimate: Estimate,
-    /// How many uniform pages would be as good: `(sum w)^2 / sum w^2`.
+    /// The equivalent number of uniform pages: `(sum w)^2 / sum w^2`.
     pub effective_size: f64,
 }
 
-/// The mean over pages drawn by degree, each with the weight 1 / degree.
+/// Returns the mean over pages drawn by degree, each with the weight 1 / degree.
 ///
 /// # Errors
 ///
-/// When there are no pages, a value is not finite, or a weight is not a positive number, as that
-/// of a page of degree zero.
+/// Returns an error if there are no pages, a value is not finite, or a weight is not a positive
+/// number, such as that of a page of degree zero.
 pub fn importance_mean(sample: &[Weighted], bootstrap: &Bootstrap) -> Result<Importance, Error> {
     check_weighted(Method::Importance.quantity(), sample)?;
     let mean = |times: &[u32]| {
@@ -315,26 +317,27 @@ pub fn importance_mean(sample: &[Weighted], bootstrap: &Bootstrap) -> Result<Imp
     })
 }
 
-/// How far to walk.
+/// The length of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
-    /// Steps that are kept.
+    /// Number of steps that are kept.
     pub n_kept: usize,
-    /// Steps before them, thrown away because they remember the start.
+    /// Number of steps before them, which are discarded because they depend on the start.
     pub burn_in: usize,
 }
 
-/// Walks from page to valid query to page so that in the long run every page comes equally often.
+/// Walks from page to valid query to page so that in the long run every page is visited equally
+/// often.
 ///
-/// `queries_of` gives the valid pool queries that return a page, `search` the results of one. From
-/// a page of degree d, a page of degree e is accepted with probability `min(1, d / e)`. An answer
-/// that is not valid, or a page without queries, keeps the walk where it is and is counted. The
-/// mean over the steps: [`chain::weighted_mean`](crate::estimate::chain::weighted_mean) with
-/// weights of one.
+/// `queries_of` returns the valid pool queries that return a page, and `search` the results of one.
+/// From a page of degree d, a page of degree e is accepted with probability `min(1, d / e)`. If a
+/// response is not valid, or a page has no queries, the walk stays where it is, and the step is
+/// counted. For the mean over the steps, use
+/// [`chain::weighted_mean`](crate::estimate::chain::weighted_mean) with weights of one.
 ///
 /// # Errors
 ///
-/// When the walk begins at a page that no query returns, or when a closure fails.
+/// Returns an error if the walk begins at a page that no query returns, or if a closure fails.
 pub fn metropolis<E: From<Error>>(
     start: usize,
     steps: Steps,
@@ -356,7 +359,7 @@ pub fn metropolis<E: From<Error>>(
                 let proposed = pick(&results, random);
                 let others = queries_of(proposed)?;
                 let ratio = queries.len() as f64 / others.len() as f64;
-                // A page without queries gives an infinite ratio, but there is no way on from it.
+                // A page without queries gives an infinite ratio, but the walk could not leave it.
                 if !others.is_empty() && random.next_f64() < ratio {
                     (page, queries) = (proposed, others);
                 } else {
@@ -371,7 +374,7 @@ pub fn metropolis<E: From<Error>>(
     Ok(drawn)
 }
 
-/// A pool whose results are all known: for simulations, replays, and small engines.
+/// A pool whose results are all known, for simulations, replays, and small search engines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
     /// The distinct results of each query; empty if it is not valid.
@@ -381,11 +384,12 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The pool of queries with these results, of which the engine shows at most `limit`.
+    /// Creates the pool of queries with these results, of which the search engine shows at most
+    /// `limit`.
     ///
     /// # Errors
     ///
-    /// When a page is not numbered below `n_pages`.
+    /// Returns an error if a page is not numbered below `n_pages`.
     pub fn new(results: Vec<Vec<usize>>, n_pages: usize, limit: usize) -> Result<Self, Error> {
         if let Some(page) = results.iter().flatten().find(|&&page| page >= n_pages) {
             return Err(Error::parameter("page", page, "below the number of pages"));
@@ -408,31 +412,31 @@ impl Pool {
         })
     }
 
-    /// How many queries it holds, valid or not.
+    /// Returns the number of queries, valid or not.
     #[must_use]
     pub fn n_queries(&self) -> usize {
         self.results.len()
     }
 
-    /// The results of a query; none if it is not valid.
+    /// Returns the results of a query; none if it is not valid.
     #[must_use]
     pub fn results(&self, query: usize) -> &[usize] {
         self.results.get(query).map_or(&[], Vec::as_slice)
     }
 
-    /// The valid queries that return a page.
+    /// Returns the valid queries that return a page.
     #[must_use]
     pub fn queries_of(&self, page: usize) -> &[usize] {
         self.queries_of.get(page).map_or(&[], Vec::as_slice)
     }
 
-    /// How many valid queries return a page.
+    /// Returns the number of valid queries that return a page.
     #[must_use]
     pub fn degree(&self, page: usize) -> u64 {
         self.queries_of(page).len() as u64
     }
 
-    /// How many pages some valid query returns.
+    /// Returns the number of pages that some valid query returns.
     #[must_use]
     pub fn n_matched(&self) -> usize {
         self.queries_of
@@ -441,7 +445,8 @@ impl Pool {
             .count()
     }
 
-    /// The probability of each page under [`Picking::AnyQuery`]; empty without a valid query.
+    /// Returns the probability of each page under [`Picking::AnyQuery`]; empty without a valid
+    /// query.
     #[must_use]
     pub fn query_law(&self) -> Vec<f64> {
         let chance = |&query: &usize| 1.0 / self.results[query].len() as f64;
@@ -452,7 +457,8 @@ impl Pool {
         )
     }
 
-    /// The probability of each page under [`Picking::ByCardinality`]; empty without a valid query.
+    /// Returns the probability of each page under [`Picking::ByCardinality`]; empty without a valid
+    /// query.
     #[must_use]
     pub fn degree_law(&self) -> Vec<f64> {
         normalised(self.queries_of.iter().map(|queries| queries.len() as f64))

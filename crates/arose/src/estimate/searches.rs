@@ -4,27 +4,28 @@
 //! share of all results does each return?
 //!
 //! *Idea.* Send every query to every search engine, fetch *all* results, keep the pages that really
-//! match, collapse duplicates, and note for each page which engines returned it. Only queries with
-//! fewer than [`MAX_RESULTS`] results in total can be fetched in full. Then divide sums: results of
-//! A by results of B, or by the union. The literature averages the ratios of the queries instead,
-//! which is biased: for results (2, 1) and (1, 2) the mean ratio is 1.25 in *both* directions
-//! ([`mean_of_ratios`] exists to show this).
+//! match, collapse duplicates, and note for each page which search engines returned it. Only
+//! queries with fewer than [`MAX_RESULTS`] results in total can be fetched in full. Then divide
+//! sums: results of A by results of B, or by the union. The literature averages the ratios of the
+//! queries instead, which is biased: for results (2, 1) and (1, 2) the mean ratio is 1.25 in *both*
+//! directions ([`mean_of_ratios`] exists to show this).
 //!
 //! If A and B are independent, `|A and B| / |B|` is the share of all pages in A, so `N = |A| |B| /
 //! |A and B|` ([`two_engine_size`]). They are not, so this is a lower bound.
 //!
 //! *Papers.* Lawrence & Giles 1998 (575 queries, 320 million pages), 1999 (1,050 queries).
-//! *Parameters.* The queries; what the interval is about ([`About`]). *Cost.* Linear in the queries
-//! for each resample. *Error.* From resampling the *queries*: results of one query are not
-//! independent. A few queries have most of the results, so intervals are studentised, on the
-//! logarithm of the ratio ([`Bootstrap::studentised`]). That suffices for intervals about what
-//! people find. For intervals about what search engines have, some pages match many queries and
-//! others none, and which of them an engine happens to have also moves the ratio. The variance is
-//! then that of queries plus that of pages minus what both share (Cameron, Gelbach & Miller 2011),
-//! and minus what pages would add if all occurred equally often, because the ratio is then that of
-//! the sizes. In simulations, intervals about pages contain the true value in 94% to 98% of the
-//! cases, intervals about queries contain *that* value in 43% to 94%. *Not for* queries with more
-//! results than can be fetched: the first results are not representative.
+//! *Parameters.* The queries; the subject of the interval ([`About`]). *Cost.* Linear in the
+//! queries for each resample. *Error.* From resampling the *queries*: results of one query are not
+//! independent. A few queries have most of the results, so intervals are studentized, on the
+//! logarithm of the ratio ([`Bootstrap::studentised`]). That suffices for intervals about the
+//! results that people get. For intervals about the contents of search engines, some pages match
+//! many queries and others none, so the ratio also depends on which of them a search engine happens
+//! to have. The variance is then that of queries plus that of pages minus their common part
+//! (Cameron, Gelbach & Miller 2011), and minus the part that pages would add if all occurred
+//! equally often, because the ratio is then that of the sizes. In simulations, intervals about
+//! pages contain the true value in 94% to 98% of the cases, intervals about queries contain *that*
+//! value in 43% to 94%. *Not for* queries with more results than can be fetched: the first results
+//! are not representative.
 
 use std::collections::BTreeMap;
 
@@ -38,34 +39,35 @@ use crate::judgement::Interval;
 /// Queries with this many results in total, or more, are not used.
 pub const MAX_RESULTS: usize = 600;
 
-/// Chao's number of pages is a lower bound. With half as much again the intervals err on the wide
-/// side: 94 to 97% hold the truth in worlds of 500 to 4,000 pages of even or uneven lengths, where
-/// 91 to 96% do with the bound itself.
+/// Chao's number of pages is a lower bound. With 1.5 times this number, the intervals are rather
+/// too wide: 94% to 97% of them contain the true value in worlds of 500 to 4,000 pages of even or
+/// uneven lengths, compared with 91% to 96% with the bound itself.
 const BEYOND_CHAO: f64 = 1.5;
 
 /// A verified result of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedResult {
-    /// The page, the same number whichever query found it.
+    /// The page; its number does not depend on the query that found it.
     pub page: u64,
-    /// The engines that returned it.
+    /// The search engines that returned it.
     pub engines: EngineSet,
 }
 
-/// The distinct verified results of one query over all engines.
+/// The distinct verified results of one query over all search engines.
 pub type Results = Vec<VerifiedResult>;
 
-/// What an interval is to hold.
+/// The subject of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum About {
-    /// What all queries of this kind would give: how the engines do on what people ask.
+    /// The result over all queries of this kind: how the search engines perform on the queries of
+    /// people.
     Queries,
-    /// What the engines hold: how large they are.
+    /// The contents of the search engines: how large they are.
     Pages,
 }
 
-/// The queries with fewer results than [`MAX_RESULTS`], counted per engine before pages are
-/// collapsed over engines, and how many were omitted.
+/// Returns the queries with fewer results than [`MAX_RESULTS`], counted per search engine before
+/// pages are collapsed over search engines, and the number of omitted queries.
 #[must_use]
 pub fn usable(queries: Vec<Results>) -> (Vec<Results>, usize) {
     let n_before = queries.len();
@@ -83,11 +85,12 @@ pub fn usable(queries: Vec<Results>) -> (Vec<Results>, usize) {
     (kept, n_dropped)
 }
 
-/// `|A| / |B|` as the results of A over the results of B, both summed over all queries.
+/// Estimates `|A| / |B|`: the results of A divided by the results of B, both summed over all
+/// queries.
 ///
 /// # Errors
 ///
-/// When B has no results at all.
+/// Returns an error if B has no results at all.
 ///
 /// ```
 /// use arose::estimate::bootstrap::Bootstrap;
@@ -115,11 +118,11 @@ pub fn ratio_of_sums(
     ratio(Method::RatioOfSums, &hits(queries, count), about, bootstrap)
 }
 
-/// The share of an engine in the results of all engines.
+/// Returns the share of a search engine in the results of all search engines.
 ///
 /// # Errors
 ///
-/// When there are no results at all.
+/// Returns an error if there are no results at all.
 pub fn coverage(
     queries: &[Results],
     engine: usize,
@@ -135,11 +138,12 @@ pub fn coverage(
     )
 }
 
-/// All pages, from the known size of A and the share of B's results that A returned as well.
+/// Returns the number of all pages, from the known size of A and the share of B's results that A
+/// returned as well.
 ///
 /// # Errors
 ///
-/// When the size is not positive, or when A and B share no result.
+/// Returns an error if the size is not positive, or if A and B share no result.
 pub fn two_engine_size(
     size_of_a: f64,
     queries: &[Results],
@@ -163,12 +167,12 @@ pub fn two_engine_size(
     Ok(estimate.with_notes([Note::LowerBound]))
 }
 
-/// The mean over queries of the ratio of two engines' results, as the literature has it.
+/// The mean over queries of the ratio of two search engines' results, as in the literature.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanOfRatios {
     /// The mean. The mean of the inverse ratios is *not* its inverse.
     pub value: f64,
-    /// Queries omitted because the second engine had no result.
+    /// Queries omitted because the second search engine had no result.
     pub n_dropped: usize,
 }
 
@@ -176,7 +180,7 @@ pub struct MeanOfRatios {
 ///
 /// # Errors
 ///
-/// When B has no result for any query.
+/// Returns an error if B has no result for any query.
 pub fn mean_of_ratios(queries: &[Results], a: usize, b: usize) -> Result<MeanOfRatios, Error> {
     let ratios: Vec<f64> = queries
         .iter()
@@ -192,14 +196,14 @@ pub fn mean_of_ratios(queries: &[Results], a: usize, b: usize) -> Result<MeanOfR
     })
 }
 
-/// What a page adds to both sums.
+/// The amounts that a page adds to both sums.
 #[derive(Debug, Clone, Copy)]
 struct Hit {
     page: u64,
     counts: [f64; 2],
 }
 
-/// What each query adds to both sums, page by page.
+/// Returns the amounts that each query adds to both sums, page by page.
 fn hits(queries: &[Results], count: impl Fn(EngineSet) -> [f64; 2]) -> Vec<Vec<Hit>> {
     let hit = |found: &VerifiedResult| Hit {
         page: found.page,
@@ -211,7 +215,7 @@ fn hits(queries: &[Results], count: impl Fn(EngineSet) -> [f64; 2]) -> Vec<Vec<H
         .collect()
 }
 
-/// The ratio of two sums over queries, with the queries drawn again for its interval.
+/// Returns the ratio of two sums over queries, with an interval from resampling the queries.
 fn ratio(
     method: Method,
     hits: &[Vec<Hit>],
@@ -243,7 +247,7 @@ fn ratio(
     let interval = interval.map(|interval| Interval {
         low: end(interval.low),
         high: match method {
-            // A share ends there.
+            // A share is at most 1.
             Method::SearchCoverage => end(interval.high).min(1.0),
             _ => end(interval.high),
         },
@@ -251,8 +255,8 @@ fn ratio(
     Ok(estimate.with_bootstrap(interval, bootstrap.seed))
 }
 
-/// How much larger the error is when not only the queries are chance but also which of the pages
-/// they ask for is in which engine.
+/// Returns the factor by which the error grows if not only the queries are random, but also which
+/// search engine has which of their pages.
 fn stretch(method: Method, hits: &[Vec<Hit>], ratio: f64) -> f64 {
     let mut of_pages: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
     let (mut by_query, mut by_hit) = (0.0, 0.0);
@@ -270,17 +274,17 @@ fn stretch(method: Method, hits: &[Vec<Hit>], ratio: f64) -> f64 {
     }
     let by_page: f64 = of_pages.values().map(|(_, sum)| sum * sum).sum();
     let if_equal = match method {
-        // Which pages both engines have is chance, however often each is requested.
+        // The pages that both search engines have are random, however often each is requested.
         Method::TwoEngines => 0.0,
         _ => mean_times(of_pages.values().map(|(times, _)| *times)) * by_hit,
     };
     let more = by_page - by_hit - if_equal;
-    // Not below one: where pages make up for each other, that is chance as well.
+    // Not below one: if pages compensate for each other, that is random as well.
     (1.0 + more.max(0.0) / by_query).sqrt()
 }
 
-/// How often a page was found, on average over all that could have been, from how often each was
-/// that was found at all.
+/// Returns the mean number of times that a page was found, over all pages that could have been
+/// found, from the counts of those that were found.
 fn mean_times(times: impl Iterator<Item = u64> + Clone) -> f64 {
     let count = |n: u64| times.clone().filter(|&times| times == n).count() as u64;
     let captures = Captures {
@@ -292,8 +296,8 @@ fn mean_times(times: impl Iterator<Item = u64> + Clone) -> f64 {
     times.sum::<u64>() as f64 / (BEYOND_CHAO * n_pages)
 }
 
-/// The logarithm of the ratio of two sums, with the standard error that the spread of queries
-/// around the ratio gives it (Cochran's linearisation).
+/// Returns the logarithm of the ratio of two sums, with its standard error from the spread of
+/// queries around the ratio (Cochran's linearization).
 fn log_ratio(counts: &[[f64; 2]], times: &[u32]) -> Measured {
     let [above, below] = sums(counts, times);
     let ratio = above / below;
@@ -344,7 +348,7 @@ mod tests {
     const B: EngineSet = EngineSet(2);
     const BOTH: EngineSet = EngineSet(3);
 
-    /// Queries that find a page nobody else finds for each set.
+    /// Queries that each find a separate page for each set.
     fn found(queries: &[&[EngineSet]]) -> Vec<Results> {
         let mut pages = 0..;
         let mut one = |&engines: &EngineSet| VerifiedResult {
@@ -377,7 +381,7 @@ mod tests {
         assert_eq!(mean_of_ratios(&queries, 1, 0).unwrap().value, 1.25);
     }
 
-    /// The mean drops the query without a denominator, the sum does not.
+    /// The mean omits the query without a denominator, the sum does not.
     #[test]
     fn zero_denominators() {
         let queries = found(&[&[A, BOTH], &[A, A]]);
@@ -416,14 +420,14 @@ mod tests {
 
     #[test]
     fn large_queries_are_dropped() {
-        // 300 pages in both engines are 600 results.
+        // 300 pages in both search engines are 600 results.
         let (kept, n_dropped) = usable(found(&[&[BOTH; 300], &[A; 599], &[]]));
         assert_eq!((kept.len(), n_dropped), (2, 1));
     }
 
-    /// A page that five queries find is one witness, not five: errors grow by the square root of
-    /// that where nothing else is repeated. Pages found once leave them as they are. Residuals are
-    /// one for every hit here.
+    /// A page that five queries find is one observation, not five: errors grow by the square root
+    /// of five if nothing else is repeated. Pages found once do not change them. Residuals are one
+    /// for every hit here.
     #[test]
     fn pages_found_again_and_again() {
         let page = |page: u64| VerifiedResult {
@@ -436,8 +440,8 @@ mod tests {
             (interval.high / interval.low).ln()
         };
         let again: Vec<Results> = (0..100).map(|query| vec![page(query % 20)]).collect();
-        // Less a part: twenty pages met five times each are likely all, or thirty by caution, and
-        // pages that come equally often do not mislead.
+        // The growth is smaller: twenty pages found five times each are probably all pages, or
+        // thirty to be cautious, and pages that occur equally often cause no error.
         let wide = interval(&again, About::Pages) / interval(&again, About::Queries);
         let expected = (1.0 + (500.0 - 100.0 - 100.0 * 100.0 / 30.0) / 100.0_f64).sqrt();
         assert!((wide - expected).abs() < 1e-9, "{wide}, {expected}");
@@ -482,8 +486,8 @@ mod tests {
         let single =
             ratio_of_sums(&found(&[&[BOTH, A]]), 0, 1, About::Queries, &bootstrap).unwrap();
         assert_eq!((single.value, single.interval), (2.0, None));
-        // One of many queries has results of B: no resample without it has a value, and the ratio
-        // of 31 may be anything below and far more above.
+        // Only one of many queries has results of B. Resamples without it have no value. The true
+        // ratio may be anything below the observed 31, and far more above it.
         let mut queries = vec![&[A][..]; 30];
         queries.push(&[BOTH]);
         let queries = found(&queries);

@@ -4,12 +4,12 @@
 //! pages can only be reached by links?
 //!
 //! *Idea.* Follow random links. With probability 1/7, or if there is no link, jump to a random
-//! host among those seen so far, and there to a random page seen. In the long run the walk visits
-//! pages by their PageRank, popular ones far too often. So let every visit count one over the
-//! [PageRank](crate::estimate::pagerank) of its page, with the jumps of this very walk
-//! ([`Walk::jump_law`]), or one over the number of visits to the page ([`inverse_visits`]). If
-//! links can also be followed backwards, no jumps are needed: the walk then visits pages by their
-//! number of links, and visits count one over that ([`undirected`]).
+//! host among those seen so far, and there to a random page seen. In the long run, the walk visits
+//! pages in proportion to their PageRank, so popular ones far too often. So let every visit count
+//! one over the [PageRank](crate::estimate::pagerank) of its page, computed with the jumps of this
+//! walk ([`Walk::jump_law`]), or one over the number of visits to the page ([`inverse_visits`]). If
+//! links can also be followed backwards, no jumps are needed: the walk then visits pages in
+//! proportion to their number of links, and visits count one over that number ([`undirected`]).
 //!
 //! Early in a walk, jumps reach only few pages near the seeds, and no rank computed later corrects
 //! this: it is better to omit these visits ([`Walk::settled`]).
@@ -29,10 +29,10 @@ use crate::estimate::{Estimate, Method, Note, normal};
 use crate::judgement::Interval;
 use crate::mix::SplitMix;
 
-/// With fewer walks than this their spread says too little.
+/// With fewer walks, their spread is not reliable.
 pub const MIN_WALKS: usize = 5;
 
-/// How to walk.
+/// Settings of a walk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
     /// Pages to visit, the first included.
@@ -42,7 +42,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// A walk that jumps with probability 1/7.
+    /// Creates the settings of a walk that jumps with probability 1/7.
     #[must_use]
     pub const fn new(n_steps: usize) -> Self {
         Self {
@@ -52,29 +52,29 @@ impl Config {
     }
 }
 
-/// Where a walk has been.
+/// The pages that a walk visited.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Walk {
     /// The pages visited, in order, with repetition.
     pub visits: Vec<u32>,
-    /// Steps that were jumps.
+    /// Number of steps that were jumps.
     pub n_jumps: usize,
     seen: Seen,
 }
 
 impl Walk {
-    /// How many pages were visited or linked to.
+    /// Returns the number of pages that were visited or linked to.
     #[must_use]
     pub fn n_seen(&self) -> usize {
         self.seen.since.len()
     }
 
-    /// The share of the pages seen in the end that was unknown before, on average over the
+    /// Returns the share of the finally seen pages that were still unseen, on average over the
     /// [`settled`](Self::settled) visits.
     ///
-    /// Pages that could not be jumped to count for too little, those near the seeds for too much,
-    /// and no comparison of walks shows that; but a share over pages is off by about this at most,
-    /// as far as the pages seen are all there are.
+    /// Pages that could not be reached by a jump count too little, and those near the seeds too
+    /// much. A comparison of walks does not show that. But the error of a share over pages is at
+    /// most about this value, provided that the pages seen are all pages.
     #[must_use]
     pub fn unseen_share(&self) -> f64 {
         let n_early = self.visits.len() - self.settled().len();
@@ -84,13 +84,15 @@ impl Walk {
         unknown.sum::<f64>() / n.max(1) as f64
     }
 
-    /// The visits of the second half, when jumps reached most of what they ever reach.
+    /// Returns the visits of the second half, when jumps could reach most of the pages that they
+    /// ever reach.
     #[must_use]
     pub fn settled(&self) -> &[u32] {
         &self.visits[self.visits.len() / 2..]
     }
 
-    /// The probability of each of `n_pages` pages to be jumped to, as the walk ended.
+    /// Returns the probability that a jump leads to each of `n_pages` pages, at the end of the
+    /// walk.
     #[must_use]
     pub fn jump_law(&self, n_pages: usize) -> Vec<f64> {
         let mut law = vec![0.0; n_pages];
@@ -107,12 +109,12 @@ impl Walk {
 /// The pages known to a walk, by host in the order of their discovery.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Seen {
-    /// Whether each page is.
+    /// Whether each page is known.
     pages: Vec<bool>,
-    /// The place of each host below, one more than that, or zero.
+    /// The index of each host below plus one, or zero.
     place_of_host: Vec<u32>,
     by_host: Vec<Vec<u32>>,
-    /// The visits before each discovery.
+    /// The number of visits before each discovery.
     since: Vec<u32>,
 }
 
@@ -136,7 +138,7 @@ impl Seen {
     }
 }
 
-/// The entry of a number in a table that grows as need be.
+/// Returns the entry of a number in a table that grows as needed.
 fn entry<T: Clone + Default>(table: &mut Vec<T>, number: u32) -> &mut T {
     let number = number as usize;
     if table.len() <= number {
@@ -145,9 +147,9 @@ fn entry<T: Clone + Default>(table: &mut Vec<T>, number: u32) -> &mut T {
     &mut table[number]
 }
 
-/// A walk under way. It stands on a page and continues when it is told the links there.
+/// A walk in progress. It is at a page and continues when it is given the links of that page.
 ///
-/// Pages and hosts are numbered by the caller from zero, without gaps: memory goes by the largest
+/// The caller numbers pages and hosts from zero, without gaps: memory depends on the largest
 /// number.
 ///
 /// ```
@@ -173,12 +175,12 @@ pub struct Walker {
 }
 
 impl Walker {
-    /// Stands on one of the seeds; all of them can be jumped to.
+    /// Starts at one of the seeds. Jumps can lead to all of them.
     ///
     /// # Errors
     ///
-    /// When there is no seed or step, there are more than 2^32 steps, or the jump probability is
-    /// not in `0..=1`.
+    /// Returns an error if there is no seed or step, there are more than 2^32 steps, or the jump
+    /// probability is not in `0..=1`.
     pub fn new(
         seeds: &[u32],
         config: &Config,
@@ -208,13 +210,13 @@ impl Walker {
         })
     }
 
-    /// The page whose links are wanted; none after the last step.
+    /// Returns the page whose links are needed; none after the last step.
     #[must_use]
     pub fn page(&self) -> Option<u32> {
         (self.walk.visits.len() < self.config.n_steps).then_some(self.page)
     }
 
-    /// Visits the page it stands on, which has these links, and continues.
+    /// Visits the current page, which has these links, and continues.
     pub fn step(&mut self, links: &[u32], mut host_of: impl FnMut(u32) -> u32) {
         let walk = &mut self.walk;
         walk.visits.push(self.page);
@@ -234,20 +236,21 @@ impl Walker {
         };
     }
 
-    /// Where it has been.
+    /// Returns the complete walk.
     #[must_use]
     pub fn end(self) -> Walk {
         self.walk
     }
 }
 
-/// Walks along links in both directions, without jumps; in the long run pages come by degree.
+/// Walks along links in both directions, without jumps. In the long run, pages are visited in
+/// proportion to their degree.
 ///
-/// `links` must lead both ways ([`Links::both_ways`]). Weights are one over their number.
+/// `links` must lead both ways ([`Links::both_ways`]). Weights are one over the number of links.
 ///
 /// # Errors
 ///
-/// When there is no step, or a page has no links.
+/// Returns an error if there is no step, or a page has no links.
 pub fn undirected(
     start: u32,
     n_steps: usize,
@@ -271,7 +274,7 @@ pub fn undirected(
     Ok(visits)
 }
 
-/// For each visit, one over how often its page was visited in all.
+/// Returns for each visit one over the total number of visits to its page.
 #[must_use]
 pub fn inverse_visits(visits: &[u32]) -> Vec<f64> {
     let mut times: Vec<u32> = Vec::new();
@@ -282,11 +285,11 @@ pub fn inverse_visits(visits: &[u32]) -> Vec<f64> {
     visits.iter().map(weight).collect()
 }
 
-/// Draws `n` of the visited pages, each visit by its weight, with replacement.
+/// Samples `n` of the visited pages, each visit in proportion to its weight, with replacement.
 ///
 /// # Errors
 ///
-/// When there are not as many weights as visits, or they are no weights.
+/// Returns an error if there are not as many weights as visits, or if they are not valid weights.
 pub fn draw_visits(
     visits: &[u32],
     weights: &[f64],
@@ -321,13 +324,15 @@ pub fn draw_visits(
     Ok((0..n).map(|_| draw()).collect())
 }
 
-/// The weighted mean over several independent walks, with Student's interval over the walks.
+/// Returns the weighted mean over several independent walks, with Student's interval over the
+/// walks.
 ///
-/// Of each walk the sums of its steps are enough.
+/// The sums of the steps of each walk suffice.
 ///
 /// # Errors
 ///
-/// When there are fewer than five walks, or one of them is empty or holds no numbers.
+/// Returns an error if there are fewer than five walks, or if one of them is empty or its values
+/// are not numbers.
 pub fn mean_over_walks(method: Method, walks: &[Sums]) -> Result<Estimate, Error> {
     if walks.len() < MIN_WALKS {
         let reason = format!("{} walks are too few to see their spread", walks.len());
@@ -360,7 +365,7 @@ mod tests {
     use crate::estimate::chain::weighted_mean;
     use crate::estimate::pagerank::pagerank;
 
-    /// Pages 0, 1, 2 on host 0, page 3 on host 1, page 4 unknown to all.
+    /// Pages 0, 1, 2 on host 0, page 3 on host 1, page 4 has no links to it.
     const LINKS: [&[u32]; 5] = [&[1, 2], &[3], &[3], &[0], &[0]];
 
     fn example(n_steps: usize, seed: u64) -> Walk {
@@ -377,7 +382,7 @@ mod tests {
     fn jumps_choose_the_host_first() {
         let walk = example(5000, 1);
         assert_eq!((walk.n_seen(), walk.unseen_share()), (4, 0.0));
-        // Of three visits two count. Before the first of them one page of four is unknown.
+        // Two of three visits count. Before the first of them, one page of four is unknown.
         assert_eq!(example(3, 1).unseen_share(), 0.125);
         assert_eq!(example(3, 1).settled().len(), 2);
         let sixth = 1.0 / 6.0;
@@ -387,7 +392,8 @@ mod tests {
         assert!((share - 1.0 / 7.0).abs() < 0.02, "{share}");
     }
 
-    /// Visits come by PageRank with the walk's own jumps, and weights make them uniform.
+    /// Pages are visited in proportion to PageRank with the walk's own jumps, and weights make them
+    /// uniform.
     #[test]
     fn visits_come_by_pagerank() {
         let walk = example(100_000, 2);
@@ -443,7 +449,7 @@ mod tests {
         );
     }
 
-    /// A star: the centre is visited every other step, and 1/degree undoes that.
+    /// A star: the centre is visited every other step, and 1/degree corrects that.
     #[test]
     fn undirected_walks_come_by_degree() {
         let links: Links = [vec![1, 2, 3], vec![], vec![], vec![]]

@@ -1,4 +1,4 @@
-//! A scorer that knows the topic as a list of words.
+//! A scorer that defines the topic by a list of words.
 
 use super::{Score, Words};
 use crate::error::Error;
@@ -6,8 +6,8 @@ use crate::error::Error;
 /// Scores pages by the keywords they contain, as BM25 does: a keyword that is rare in the crawl
 /// counts for more, further occurrences for less, and occurrences in long pages for less.
 ///
-/// A page scores 0.5 when it has [`HALF`](Self::HALF) of what a page full of all keywords would
-/// have. How rare words are is learned from the pages scored.
+/// A page scores 0.5 if it has [`HALF`](Self::HALF) of the sum that a page full of all keywords
+/// would have. The rarity of words is learned from the pages scored.
 ///
 /// ```
 /// use arose::focus::{Keywords, Score, Words};
@@ -18,25 +18,25 @@ use crate::error::Error;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Keywords {
-    /// Fingerprints of the keywords, and pages that had them.
+    /// Fingerprints of the keywords, and the number of pages that had them.
     words: Vec<(u64, u64)>,
     n_pages: u64,
     n_tokens: u64,
 }
 
 impl Keywords {
-    /// The part of the full score that counts as half.
+    /// The share of the full sum that corresponds to a score of 0.5.
     pub const HALF: f64 = 0.3;
-    /// How fast further occurrences lose weight: `k1` of BM25.
+    /// The rate at which further occurrences lose weight: `k1` of BM25.
     const K: f64 = 1.2;
-    /// How much the length of a page matters: `b` of BM25.
+    /// The influence of the length of a page: `b` of BM25.
     const B: f64 = 0.75;
 
-    /// A topic with these keywords; phrases count as their words.
+    /// Creates a topic with these keywords; phrases count as their words.
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] if no keyword has a letter or digit.
+    /// Returns [`Error::Parameter`] if no keyword has a letter or digit.
     pub fn new<'a>(keywords: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let mut words: Vec<(u64, u64)> = keywords
             .into_iter()
@@ -55,8 +55,8 @@ impl Keywords {
         })
     }
 
-    /// What was learned from the pages scored: their number, their words, and how many had each
-    /// keyword.
+    /// Returns the state learned from the pages scored: their number, their words, and the number
+    /// of pages with each keyword.
     #[must_use]
     pub fn learned(&self) -> Vec<u64> {
         let with = self.words.iter().map(|&(_, n_with)| n_with);
@@ -66,7 +66,8 @@ impl Keywords {
             .collect()
     }
 
-    /// Goes on with what was [learned](Self::learned) with the same keywords; whether it was.
+    /// Restores a state [learned](Self::learned) with the same keywords. Returns whether the state
+    /// fits.
     pub fn resume(&mut self, learned: &[u64]) -> bool {
         let [n_pages, n_tokens, with @ ..] = learned else {
             return false;
@@ -81,7 +82,7 @@ impl Keywords {
         true
     }
 
-    /// How rare a word is that so many pages have.
+    /// Returns the rarity of a word that `n_with` pages have.
     fn rarity(&self, n_with: u64) -> f64 {
         let (n_with, n_pages) = (n_with as f64, self.n_pages as f64);
         (1.0 + (n_pages - n_with + 0.5) / (n_with + 0.5)).ln()

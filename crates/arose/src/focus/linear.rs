@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::mix::SplitMix;
 use crate::token::{Tokenizer, fingerprint};
 
-/// The most places for words, as a power of two.
+/// The maximum number of buckets for words, as a power of two.
 pub const MAX_BITS: u32 = 24;
 
 /// The first line of a model file.
@@ -21,14 +21,14 @@ const STEP: f64 = 2.0;
 ///
 /// The score is `1 / (1 + e^-z)` with `z = bias + sum of weight(word) * v(word)`, where `v(word)`
 /// is `1 + ln(count)`, divided by the Euclidean length of all values of the page. A word has one of
-/// `2^bits` weights; words that share one are not told apart.
+/// `2^bits` weights; words that share a weight are not distinguished.
 ///
 /// # Model files
 ///
 /// Text in UTF-8: the line `arose-linear 1`, then `bits B`, `bias X`, `weights N`, then `N` lines
 /// that are each `bucket NUMBER WEIGHT` or `word WORD WEIGHT`, then the line `end`. A `word` is one
-/// normalized [token](crate::token); its weight is added to its bucket, so a file can be written by
-/// a program that knows nothing of the hash function. Numbers are decimal and finite.
+/// normalized [token](crate::token); its weight is added to its bucket, so a program can write such
+/// a file without knowing the hash function. Numbers are decimal and finite.
 ///
 /// ```
 /// use arose::focus::{Linear, Score, Words};
@@ -47,24 +47,24 @@ pub struct Linear {
     weights: Box<[f32]>,
 }
 
-/// Why a model file cannot be used.
+/// An error in a model file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct ModelError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The error in that line.
     pub reason: String,
 }
 
 impl Linear {
-    /// Trains a model on pages that are on the topic and pages that are not. Both kinds count for
-    /// the same, however many there are of each. The same pages give the same model.
+    /// Trains a model on pages that are on the topic and pages that are not. Both kinds have the
+    /// same total weight, however many pages there are of each. The same pages give the same model.
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`] if one of the kinds has no page with words, or `bits` is not between 8
-    /// and [`MAX_BITS`].
+    /// Returns [`Error::Parameter`] if one of the kinds has no page with words, or `bits` is not
+    /// between 8 and [`MAX_BITS`].
     pub fn train(liked: &[Words], others: &[Words], bits: u32) -> Result<Self, Error> {
         if !(8..=MAX_BITS).contains(&bits) {
             return Err(Error::parameter("bits", bits, "8 to 24"));
@@ -124,12 +124,12 @@ impl Linear {
     ///
     /// # Errors
     ///
-    /// [`ModelError`] if the text is not a whole model file.
+    /// Returns a [`ModelError`] if the text is not a complete model file.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         Parser::new(text).model()
     }
 
-    /// The model as a file, with words as buckets.
+    /// Returns the text of a model file, with buckets instead of words.
     #[must_use]
     pub fn to_text(&self) -> String {
         let weights = self.weights.iter().enumerate();
@@ -158,7 +158,7 @@ impl Score for Linear {
     }
 }
 
-/// Places and values of the words of a page.
+/// Returns the buckets and values of the words of a page.
 fn values(page: &Words, bits: u32) -> Vec<(usize, f64)> {
     let value = |(word, n): (u64, u32)| (bucket(word, bits), 1.0 + f64::from(n).ln());
     let mut values: Vec<_> = page.iter().map(value).collect();
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The fingerprint of a text that is one token.
+/// Returns the fingerprint of a text that consists of one token.
 fn token(text: &str) -> Option<u64> {
     let mut tokens = Vec::new();
     Tokenizer::default().for_each(text, |token| tokens.push(fingerprint(token.as_bytes())));

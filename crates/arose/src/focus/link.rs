@@ -3,37 +3,37 @@
 use super::{Score, Words, bucket, sigmoid};
 use crate::mix::mix;
 
-/// Words of a link that count.
+/// Maximum number of words of a link that count.
 pub const MAX_WORDS: usize = 24;
 
-/// Places for words: 2^18.
+/// The number of buckets for words is 2^18.
 pub(super) const BITS: u32 = 18;
 
 /// Separates tag paths from words.
 const TAG_SEED: u64 = 0x7461_6750_6174_6801;
 
-/// How far a link's error moves the weight of a feature, and that of a word.
+/// Learning rates of the weights of features and of words.
 const FEATURE_STEP: f64 = 0.05;
 const WORD_STEP: f64 = 0.3;
 
-/// Log-odds beyond this say no more.
+/// Log-odds are clipped to this value.
 const MAX_ODDS: f64 = 3.0;
 
-/// What is known of a page that was not fetched.
+/// Data about a page that was not fetched.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Link {
     pub(super) n_parents: u32,
     pub(super) sum: f32,
     pub(super) max: f32,
-    /// What the scorer says of the words.
+    /// The log-odds of the words according to the scorer.
     pub(super) odds: f32,
     pub(super) words: Vec<u32>,
 }
 
-/// What a link says: words of anchor and URL, and the place on the page.
+/// The evidence of a link: the words of its anchor and URL, and its place on the page.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LinkWords {
-    /// Places of words, each once; the highest bit marks places on the page.
+    /// Buckets of words, each once; the highest bit marks tag paths.
     buckets: Vec<u32>,
     odds: Vec<f32>,
 }
@@ -42,8 +42,9 @@ pub struct LinkWords {
 pub(super) const TAG: u32 = 1 << 31;
 
 impl LinkWords {
-    /// The words of a link: its anchor text, the path and query of its URL, and its tag path, such
-    /// as `div.menu>ul>li` (empty if unknown). The scorer says what it thinks of each word.
+    /// Creates the words of a link: its anchor text, the path and query of its URL, and its tag
+    /// path, such as `div.menu>ul>li` (empty if unknown). The scorer gives the log-odds of each
+    /// word.
     #[must_use]
     pub fn new(anchor: &str, url: &str, tag_path: &str, scorer: &dyn Score) -> Self {
         let mut words = Self::default();
@@ -54,7 +55,7 @@ impl LinkWords {
         }
         if !tag_path.is_empty() {
             let place = mix(crate::digest::digest64(tag_path.as_bytes()) ^ TAG_SEED);
-            // The tag path always has room.
+            // There is always space for the tag path.
             words.buckets.truncate(MAX_WORDS - 1);
             words.odds.truncate(MAX_WORDS - 1);
             words.push(bucket(place, BITS) as u32 | TAG, || 0.0);
@@ -62,7 +63,7 @@ impl LinkWords {
         words
     }
 
-    /// Adds the words of another link of the same page to the same page.
+    /// Adds the words of another link on the same page with the same target.
     pub fn merge(&mut self, other: &Self) {
         for (&bucket, &odds) in other.buckets.iter().zip(&other.odds) {
             self.push(bucket, || odds);
@@ -78,7 +79,7 @@ impl LinkWords {
 }
 
 impl Link {
-    /// Takes down a link from a page with a score.
+    /// Records a link from a page with a score.
     pub fn add(&mut self, score: f32, words: &LinkWords) {
         let score = if score.is_finite() { score } else { 0.5 };
         self.n_parents = self.n_parents.saturating_add(1);
@@ -92,7 +93,7 @@ impl Link {
         }
     }
 
-    /// Corrects the score of a page that links here, as it came late.
+    /// Corrects the score of a page that links here, if it arrives late.
     pub fn correct(&mut self, from: f32, to: f32) {
         if to.is_finite() {
             self.sum += to - from;
@@ -100,7 +101,7 @@ impl Link {
         }
     }
 
-    /// Pages that link here.
+    /// Returns the number of pages that link here.
     #[must_use]
     pub fn n_parents(&self) -> u32 {
         self.n_parents
@@ -109,11 +110,12 @@ impl Link {
 
 /// Predicts scores of pages from the links to them.
 ///
-/// The prediction is `1 / (1 + e^-z)`, where `z` is the sum of the weights of all words and of five
-/// features with weights that start at 2, 1, 0.4, 0.1 and -2: the mean and the largest score of the
-/// pages that link there, the log-odds of the words (clipped to 3), the logarithm of the number of
-/// these pages, and 1. The log-odds are half what the scorer says of the words, and half what the
-/// texts of fetched pages say: how much more often pages on the topic have a word.
+/// The prediction is `1 / (1 + e^-z)`. `z` is the sum of the weights of all words and of five
+/// features times their weights. The weights of the features start at 2, 1, 0.4, 0.1 and -2. The
+/// features are the mean and the largest score of the pages that link there, the log-odds of the
+/// words (clipped to 3), the logarithm of the number of these pages, and 1. Half of the log-odds
+/// comes from the scorer. The other half comes from the texts of fetched pages: how much more often
+/// pages on the topic have a word.
 ///
 /// After a fetch, with the error `e` of the prediction, each feature `f` moves its weight by
 /// `0.05 e f`, and each word its own by `0.3 e`.
@@ -134,9 +136,9 @@ impl Link {
 pub struct LinkModel {
     pub(super) weights: [f64; 5],
     pub(super) words: Box<[f32]>,
-    /// Scores of the pages that have a word, added up, and what they lack to 1.
+    /// For each word, the sum over pages that have it of the score and of 1 minus the score.
     pub(super) with: Box<[[f32; 2]]>,
-    /// The same of all pages.
+    /// The same for all pages.
     pub(super) all: [f64; 2],
 }
 
@@ -147,7 +149,7 @@ impl Default for LinkModel {
 }
 
 impl LinkModel {
-    /// A model that has not learned anything.
+    /// Creates a model that has not learned anything.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -158,19 +160,19 @@ impl LinkModel {
         }
     }
 
-    /// The weights of the five features.
+    /// Returns the weights of the five features.
     #[must_use]
     pub fn weights(&self) -> [f64; 5] {
         self.weights
     }
 
-    /// The predicted score of a page.
+    /// Returns the predicted score of a page.
     #[must_use]
     pub fn score(&self, link: &Link) -> f32 {
         self.predict(link, &self.features(link)) as f32
     }
 
-    /// Learns what score a page had that was predicted from `link`.
+    /// Learns from the actual score of a page that was predicted from `link`.
     pub fn learn(&mut self, link: &Link, score: f32) {
         if link.n_parents == 0 || !score.is_finite() {
             return;
@@ -200,7 +202,7 @@ impl LinkModel {
         }
     }
 
-    /// How much a word of an anchor speaks for a page, as learned from errors so far.
+    /// Returns the weight of an anchor word for a page, as learned from errors so far.
     #[must_use]
     pub fn weight_of(&self, word: u64) -> f32 {
         self.words[bucket(word, BITS)]
@@ -229,8 +231,8 @@ impl LinkModel {
         ]
     }
 
-    /// The log-odds of a word by the pages that had it, against all pages; one page that is like
-    /// all of them is added, so that rare words say little.
+    /// Returns the log-odds of a word from the pages that had it, relative to all pages. One
+    /// average page is added, so that rare words have little effect.
     pub(super) fn learned_odds(&self, at: usize) -> f64 {
         let [on, off] = self.all.map(|sum| sum + 1.0);
         let prior = on / (on + off);

@@ -1,25 +1,25 @@
-//! Focused crawling: which links lead to pages on a topic?
+//! Focused crawling: predicts which links lead to pages on a topic.
 //!
-//! *Question.* A crawl is to collect pages on a topic, or pages that are good to train on. The text
-//! of a page tells whether it is one of them, but only after it was fetched. Which of the waiting
+//! *Question.* A crawl should collect pages on a topic, or pages that make good training data. The
+//! text of a page shows whether it fits, but only after the page was fetched. Which of the waiting
 //! links should be fetched first?
 //!
-//! *Idea.* Two models. A *scorer* ([`Score`]) reads a page and says how well it fits, from 0 to 1:
-//! by [keywords](Keywords), or by a [linear model](Linear) that was trained from examples or given
-//! as a file. A [`LinkModel`] predicts the score of a page that was not fetched, from what is known
-//! of it: the scores of the pages that link to it, the words of anchors and URL, and where on the
-//! page the links are. After each fetch the truth is known, and the model learns from its error.
-//! So words become good or bad signs during the crawl, for any topic in any language.
+//! *Idea.* Use two models. A *scorer* ([`Score`]) reads a page and scores how well it fits, from 0
+//! to 1: by [keywords](Keywords), or by a [linear model](Linear) that was trained from examples or
+//! read from a file. A [`LinkModel`] predicts the score of a page before it is fetched. It uses the
+//! scores of the pages that link to it, the words of anchors and URL, and the places of the links
+//! on their pages. After each fetch the actual score is known, and the model learns from its error.
+//! So the crawl learns which words are good or bad signs, for any topic in any language.
 //!
 //! *Papers.* Chakrabarti, van den Berg & Dom 1999 (focused crawling); Meusel, Mika & Blanco 2014
 //! (online learning while crawling); Robertson & Zaragoza 2009 (BM25). *Parameters.* The model's
-//! start and its two learning rates are constants of [`LinkModel`]; the scorers say what theirs
-//! are. *Cost.* The link model takes 3 MiB and less than a microsecond per prediction; a waiting
-//! link takes about 100 bytes. A linear model takes 4 bytes times 2^bits, and training on thousands
-//! of pages takes seconds. *Error.* A prediction from links is far from the score of the text: on
-//! Wikipedia articles about 54% of the first fetches are on topic where breadth first has 31% and
-//! an oracle that has read every page 72% (`bench/focus`). *Not for* crawls that run to their end:
-//! a soft focus only changes the order.
+//! start and its two learning rates are constants of [`LinkModel`]; the scorers document theirs.
+//! *Cost.* The link model takes 3 MiB and less than a microsecond per prediction; a waiting link
+//! takes about 100 bytes. A linear model takes 4 bytes times 2^bits, and training on thousands of
+//! pages takes seconds. *Error.* A prediction from links is far from the score of the text: on
+//! Wikipedia articles, about 54% of the first fetches are on topic, compared with 31% for breadth
+//! first and 72% for an oracle that has read every page (`bench/focus`). *Not for* crawls that run
+//! to their end: a soft focus only changes the order.
 //!
 //! ```
 //! use arose::focus::{Linear, Score, Words};
@@ -46,17 +46,17 @@ pub use state::LINK_BYTES;
 use crate::mix::mix;
 use crate::token::Tokenizer;
 
-/// Judges pages by their words.
+/// Scores pages by their words.
 pub trait Score {
-    /// How well a page fits, from 0 to 1. A scorer may learn from the pages it sees.
+    /// Returns how well a page fits, from 0 to 1. A scorer may learn from the pages it sees.
     fn score(&mut self, page: &Words) -> f32;
 
-    /// How much a word speaks for a page that has it; 0 if nothing is known. The word is a
+    /// Returns the evidence of a word for a page that has it; 0 if nothing is known. The word is a
     /// [token fingerprint](crate::token::fingerprint).
     fn log_odds(&self, word: u64) -> f32;
 }
 
-/// The different words of a text, and how often it has each.
+/// The distinct words of a text, with their numbers of occurrences.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Words {
     counts: Vec<(u64, u32)>,
@@ -64,7 +64,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// The words of a text.
+    /// Returns the words of a text.
     #[must_use]
     pub fn of(text: &str) -> Self {
         let mut tokens = Vec::new();
@@ -79,32 +79,32 @@ impl Words {
         }
     }
 
-    /// The fingerprints of the words, ascending, with how often each occurs.
+    /// Returns the fingerprints of the words, ascending, with the number of occurrences of each.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
         self.counts.iter().copied()
     }
 
-    /// How often a word occurs.
+    /// Returns the number of occurrences of a word.
     #[must_use]
     pub fn count(&self, word: u64) -> u32 {
         let at = self.counts.binary_search_by_key(&word, |&(word, _)| word);
         at.map_or(0, |at| self.counts[at].1)
     }
 
-    /// Words of the text, repeated ones included.
+    /// Returns the number of words of the text, including repetitions.
     #[must_use]
     pub fn n_tokens(&self) -> usize {
         self.n_tokens
     }
 
-    /// Whether the text has no words.
+    /// Returns whether the text has no words.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 }
 
-/// One of `2^bits` places for a word.
+/// Returns one of `2^bits` buckets for a word.
 fn bucket(word: u64, bits: u32) -> usize {
     (mix(word) >> (64 - bits)) as usize
 }

@@ -1,11 +1,11 @@
-//! What was learned, as bytes: a crawl that ends resumes with it.
+//! The learned state as bytes, from which a later run resumes.
 
 use super::link::{BITS, Link, LinkModel, MAX_WORDS, TAG};
 
-/// The most bytes of a [`Link`].
+/// Maximum number of bytes of a [`Link`].
 pub const LINK_BYTES: usize = 17 + 3 * MAX_WORDS;
 
-/// Marks a word of a link as a place on the page, in three bytes.
+/// Marks a bucket of a link as a tag path, in three bytes.
 const SHORT_TAG: u32 = 1 << 23;
 
 impl Link {
@@ -22,7 +22,7 @@ impl Link {
         }
     }
 
-    /// Reads a link back; none if the bytes are not one. Further bytes are ignored.
+    /// Reads a link; none if the bytes are not a link. Further bytes are ignored.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| Some(f32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -48,7 +48,7 @@ impl Link {
 }
 
 impl LinkModel {
-    /// All that the model has learned, as bytes.
+    /// Returns everything that the model has learned, as bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -65,7 +65,7 @@ impl LinkModel {
         bytes
     }
 
-    /// Reads a model back; none if the bytes are not one.
+    /// Reads a model; none if the bytes are not a model.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut model = Self::new();

@@ -2,7 +2,7 @@ use super::*;
 use crate::mix::SplitMix;
 use crate::token::fingerprint;
 
-/// A scorer that says the same of every word.
+/// A scorer that gives every word the same log-odds.
 struct Constant(f32);
 
 impl Score for Constant {
@@ -67,7 +67,7 @@ fn a_late_score_is_corrected() {
     assert_eq!(late, early);
 }
 
-/// Nothing that a scorer answers makes the model useless.
+/// No score makes the model unusable.
 #[test]
 fn bad_scores_say_nothing() {
     let words = LinkWords::new("a b", "/c", "", &Constant(0.0));
@@ -87,7 +87,7 @@ fn bad_scores_say_nothing() {
     assert!(model.weights().iter().all(|weight| weight.is_finite()));
 }
 
-/// Words of anchors whose pages were good raise links that have them, and texts do as well.
+/// Anchor words and texts of good pages raise the predictions of links with the same words.
 #[test]
 fn the_model_learns_words() {
     let scorer = Constant(0.0);
@@ -127,7 +127,7 @@ impl LinkModel {
     }
 }
 
-/// Pages of a topic share a few words; all others are noise. The model tells new pages apart.
+/// Pages of a topic share a few words; all others are noise. The model distinguishes new pages.
 #[test]
 fn examples_teach_a_topic() {
     let mut random = SplitMix::new(3);
@@ -215,7 +215,7 @@ fn keywords_count_by_rarity_and_length() {
     assert!(Keywords::new(["--", ""]).is_err());
 }
 
-/// What was learned survives as bytes, and bytes that are none are told.
+/// The learned state survives as bytes, and invalid bytes are rejected.
 #[test]
 fn issue_27_what_was_learned_survives() {
     let scorer = Keywords::new(["violin"]).unwrap();

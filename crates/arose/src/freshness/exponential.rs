@@ -8,17 +8,17 @@ use super::rates::{N_RATES, RATES};
 /// One number for each rate.
 pub(super) type Column = [f64; N_RATES];
 
-/// Exponents beyond this give about 1e-304 and count as nothing.
+/// Exponents beyond this give about 1e-304 and count as zero.
 const MAX: f64 = 700.0;
 
-/// `exp(-x)` for `x` of at least 0.
+/// Computes `exp(-x)` for `x` of at least 0.
 #[inline(always)]
 pub(super) fn exp_minus(x: f64) -> f64 {
     const ROUND: f64 = 6_755_399_441_055_744.0;
     const LN_2_HIGH: f64 = 0.693_147_180_369_123_8;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     let x = -(if x < MAX { x } else { MAX });
-    // The nearest integer stands in the lowest bits of the sum.
+    // The nearest integer is in the lowest bits of the sum.
     let rounded = x * std::f64::consts::LOG2_E + ROUND;
     let n = rounded - ROUND;
     let f = x - n * LN_2_HIGH - n * LN_2_LOW;
@@ -30,7 +30,7 @@ pub(super) fn exp_minus(x: f64) -> f64 {
     sum * scale
 }
 
-/// `exp(-r t)` for each rate.
+/// Computes `exp(-r t)` for each rate.
 #[inline]
 pub(super) fn decays(t: f64) -> Column {
     let mut column = [0.0; N_RATES];
@@ -40,10 +40,10 @@ pub(super) fn decays(t: f64) -> Column {
     column
 }
 
-/// The sum of the products.
+/// Returns the sum of the products.
 #[inline]
 pub(super) fn dot(a: &Column, b: &Column) -> f64 {
-    // Four sums, so that additions need not wait for each other.
+    // Four sums, so that additions do not wait for each other.
     let mut sums = [0.0; 4];
     for (a, b) in a.chunks_exact(4).zip(b.chunks_exact(4)) {
         for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {

@@ -1,8 +1,8 @@
-//! Optimal revisit rates, if change rates were known: what a schedule can reach at best, and what a
-//! budget would buy before it is spent.
+//! Optimal revisit rates for known change rates: the best result that a schedule can reach, and the
+//! effect of a budget before it is spent.
 //!
-//! All three problems have one multiplier `L`, the value of the last visit that the budget pays
-//! for. It is found by bisection; each page then has its own closed or monotone equation.
+//! All three problems have one multiplier `L`, the value of the last visit that the budget allows.
+//! It is found by bisection; each page then has its own closed or monotone equation.
 
 use super::Value;
 
@@ -15,7 +15,7 @@ pub struct Demand {
     pub rate: f64,
 }
 
-/// How often to visit each page.
+/// The number of visits to each page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allocation {
     /// Visits per day, in the order of the pages.
@@ -25,7 +25,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// The mean freshness that visits at fixed intervals give, weighted by importance.
+    /// Returns the mean freshness with visits at fixed intervals, weighted by importance.
     #[must_use]
     pub fn freshness(&self, pages: &[Demand]) -> f64 {
         let each = pages.iter().zip(&self.visits);
@@ -38,7 +38,7 @@ impl Allocation {
         fresh / pages.iter().map(|page| page.mu).sum::<f64>()
     }
 
-    /// The same of visits at random times.
+    /// Returns the same for visits at random times.
     #[must_use]
     pub fn random_freshness(&self, pages: &[Demand]) -> f64 {
         let each = pages.iter().zip(&self.visits);
@@ -47,7 +47,7 @@ impl Allocation {
     }
 }
 
-/// Visits at fixed intervals, `budget` per day in all.
+/// Allocates visits at fixed intervals, `budget` per day in total.
 #[must_use]
 pub fn fixed_intervals(value: Value, pages: &[Demand], budget: f64) -> Allocation {
     allocate(pages, budget, |page, threshold| {
@@ -55,7 +55,8 @@ pub fn fixed_intervals(value: Value, pages: &[Demand], budget: f64) -> Allocatio
     })
 }
 
-/// The interval after which a visit is worth the threshold; infinite if it never is.
+/// Returns the interval after which the value of a visit reaches the threshold; infinite if it
+/// never does.
 fn interval(value: Value, page: &Demand, threshold: f64) -> f64 {
     let worth = |t: f64| value.of(page.mu, page.rate, t);
     let most = 1e9;
@@ -73,8 +74,8 @@ fn interval(value: Value, page: &Demand, threshold: f64) -> f64 {
     high
 }
 
-/// Visits at random times, `budget` per day in all. [`Value::Age`] has no such solution and counts
-/// as harmonic.
+/// Allocates visits at random times, `budget` per day in total. [`Value::Age`] has no such solution
+/// and is treated as harmonic.
 #[must_use]
 pub fn random_visits(value: Value, pages: &[Demand], budget: f64) -> Allocation {
     allocate(pages, budget, |page, threshold| {
@@ -90,8 +91,8 @@ fn random(value: Value, page: &Demand, threshold: f64) -> f64 {
     }
 }
 
-/// Random visits for [`Value::Binary`] where hosts have caps of their own: each page names its
-/// host, if that has one.
+/// Allocates random visits for [`Value::Binary`] if hosts have separate caps. `hosts` has the host
+/// of each page, if that host has a cap.
 #[must_use]
 pub fn capped(pages: &[Demand], hosts: &[Option<usize>], caps: &[f64], budget: f64) -> Allocation {
     let of_host = |host: usize| {
@@ -129,7 +130,7 @@ fn allocate(pages: &[Demand], budget: f64, visits: impl Fn(&Demand, f64) -> f64)
     }
 }
 
-/// The threshold at which the visits, which fall with it, make up the budget.
+/// Returns the threshold at which the number of visits, which falls with it, equals the budget.
 fn bisect(visits: impl Fn(f64) -> f64, budget: f64) -> f64 {
     let (mut low, mut high) = (1e-12_f64, 1e12_f64);
     for _ in 0..120 {

@@ -1,18 +1,18 @@
-//! Change rates: what a page's past and all other pages tell about how often it changes.
+//! Change rates: estimates how often a page changes, from its past and from all other pages.
 //!
-//! The likelihood of a rate `r` given a [`History`] is `exp(-r U) (1 - exp(-r C/k))^k`, which takes
-//! the `k` changed intervals for equally long. Full histories are not worth keeping: they change
-//! freshness by at most 0.0015. The prior is a weight for each rate of a fixed grid, found by
-//! expectation maximization over the pages of a crawl.
+//! The likelihood of a rate `r` given a [`History`] is `exp(-r U) (1 - exp(-r C/k))^k`, which
+//! treats the `k` changed intervals as equally long. Full histories are not worth storing: they
+//! change freshness by at most 0.0015. The prior is a weight for each rate of a fixed grid, found
+//! by expectation maximization over the pages of a crawl.
 
 use super::exponential::{Column, decays, dot, exp_minus};
 use super::{History, Value};
 
-/// Rates of the grid.
+/// Number of rates of the grid.
 pub const N_RATES: usize = 48;
 
-/// The rates that are told apart, per day: from once in 3,000 days to three times a day, each about
-/// a quarter larger than the one before.
+/// The rates of the grid, in changes per day: from once in 3,000 days to three times a day, each
+/// about a quarter larger than the one before.
 #[rustfmt::skip]
 pub const RATES: [f64; N_RATES] = [
     0.0003333333333333336, 0.00040458666510817927, 0.0004910711087500736, 0.0005960424666605045,
@@ -29,10 +29,10 @@ pub const RATES: [f64; N_RATES] = [
     1.6777328058565733, 2.0363649625922946, 2.471658327475076, 2.9999999999999982,
 ];
 
-/// The least that all rates together keep of a learned prior.
+/// The minimum weight that all rates together have in a learned prior.
 const FLOOR: f64 = 0.001;
 
-/// How common each rate is among pages.
+/// The frequency of each rate among pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prior {
     weights: Column,
@@ -40,7 +40,7 @@ pub struct Prior {
 }
 
 impl Default for Prior {
-    /// All rates of the grid are equally common.
+    /// Creates a prior in which all rates of the grid are equally common.
     fn default() -> Self {
         Self::of([1.0 / N_RATES as f64; N_RATES])
     }
@@ -54,8 +54,8 @@ impl Prior {
         }
     }
 
-    /// A prior with these weights, whatever their sum; none if they are negative, not finite or all
-    /// zero.
+    /// Returns a prior with these weights, which are normalized; none if they are negative, not
+    /// finite or all zero.
     #[must_use]
     pub fn from_weights(weights: &[f64; N_RATES]) -> Option<Self> {
         let sum: f64 = weights.iter().sum();
@@ -66,15 +66,15 @@ impl Prior {
         })
     }
 
-    /// The weight of each rate; they sum to 1.
+    /// Returns the weight of each rate; they sum to 1.
     #[must_use]
     pub fn weights(&self) -> &[f64; N_RATES] {
         &self.weights
     }
 
-    /// Learns a prior from the pages of a crawl, by as many rounds of expectation maximization,
-    /// beginning with this one. Pages of one visit say nothing. Takes memory of 384 bytes per page:
-    /// callers with many pages pass a sample.
+    /// Learns a prior from the pages of a crawl, by `n_rounds` rounds of expectation maximization
+    /// that start from this prior. Pages with one visit have no effect. Takes 384 bytes of memory
+    /// per page: callers with many pages pass a sample.
     #[must_use]
     pub fn learned(&self, histories: &[History], n_rounds: usize) -> Self {
         let likelihoods: Vec<Column> = histories
@@ -110,13 +110,13 @@ impl Prior {
     }
 }
 
-/// The logarithm of each rate's likelihood.
+/// Returns the logarithm of each rate's likelihood.
 fn log_likelihood(history: &History) -> Column {
     let unchanged = f64::from(history.unchanged.max(0.0));
     let n = f64::from(history.n_changes.max(0.0));
     let mut column = RATES.map(|rate| -rate * unchanged);
     if n > 0.0 {
-        // Two visits within a moment: a change at any rate is as likely as at another.
+        // Two visits at almost the same time: a change is equally likely at every rate.
         let mean = f64::from(history.changed) / n;
         let mean = mean.max(1e-9);
         for (log, rate) in column.iter_mut().zip(&RATES) {
@@ -126,7 +126,7 @@ fn log_likelihood(history: &History) -> Column {
     column
 }
 
-/// `ln(1 - exp(-x))` for positive `x`.
+/// Computes `ln(1 - exp(-x))` for positive `x`.
 #[inline]
 fn ln_share(x: f64) -> f64 {
     match x < 1e-5 {
@@ -135,7 +135,7 @@ fn ln_share(x: f64) -> f64 {
     }
 }
 
-/// Exponentials of logarithms, the largest 1.
+/// Computes exponentials of logarithms, scaled so that the largest is 1.
 fn likelihood(logarithms: &Column) -> Column {
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut column = [0.0; N_RATES];
@@ -145,7 +145,7 @@ fn likelihood(logarithms: &Column) -> Column {
     column
 }
 
-/// What is known about the rate of one page.
+/// The posterior distribution of the change rate of one page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Posterior {
     weights: Column,
@@ -156,7 +156,7 @@ pub struct Posterior {
 }
 
 impl Posterior {
-    /// Of a page with this past.
+    /// Creates the posterior of a page with this past.
     #[must_use]
     pub fn new(prior: &Prior, history: &History) -> Self {
         let mut logarithms = log_likelihood(history);
@@ -179,25 +179,25 @@ impl Posterior {
         }
     }
 
-    /// The expected rate.
+    /// Returns the expected rate.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// The weight of each rate.
+    /// Returns the weight of each rate.
     #[must_use]
     pub fn weights(&self) -> &[f64; N_RATES] {
         &self.weights
     }
 
-    /// The probability that the page is as it was `days` ago.
+    /// Returns the probability that the page has not changed for `days`.
     #[must_use]
     pub fn freshness(&self, days: f64) -> f64 {
         dot(&self.weights, &decays(days.max(0.0)))
     }
 
-    /// The value of a visit after `days`, averaged over the rates.
+    /// Returns the value of a visit after `days`, averaged over the rates.
     #[must_use]
     pub fn value(&self, value: Value, days: f64) -> f64 {
         if value == Value::Harmonic && days > HARMONIC_EXACT {
@@ -208,14 +208,15 @@ impl Posterior {
             .sum()
     }
 
-    /// The days after which the harmonic value reaches `value`. Within minutes after a visit sums
-    /// over rates lose their digits: results below 0.01 days are good to a percent only.
+    /// Returns the days after which the harmonic value reaches `value`. Within minutes after a
+    /// visit, sums over rates lose precision: results below 0.01 days are accurate only to one
+    /// percent.
     #[must_use]
     pub fn wait(&self, value: f64) -> f64 {
         if value <= 0.0 {
             return 0.0;
         }
-        // Right of the root, where Newton's method on a convex function goes down to it.
+        // Start right of the root, from where Newton's method on a convex function descends to it.
         let mut days = value + (2.0 * value / self.rate).sqrt();
         for _ in 0..MAX_STEPS {
             let decays = decays(days);
@@ -234,17 +235,18 @@ impl Posterior {
     }
 }
 
-/// Below this many days the sum of closed forms loses too many digits.
+/// Below this many days, the sum of closed forms loses too much precision.
 const HARMONIC_EXACT: f64 = 1e-2;
 
-/// How close Newton's method has to come, relative to the result: three seconds in a month.
+/// The relative tolerance of Newton's method: three seconds in a month.
 const TOLERANCE: f64 = 1e-6;
 
 const MAX_STEPS: usize = 50;
 
-/// The most likely rate under a prior in the logarithm of the rate: the root of
-/// `sum_changed t/(e^{rt} - 1) - U + a/r - b`, for those who have no grid. With `a` and `b` of 0 it
-/// is the maximum of the likelihood: 0 if nothing changed, and `most` if everything did.
+/// Returns the most likely rate under a prior in the logarithm of the rate: the root of
+/// `sum_changed t/(e^{rt} - 1) - U + a/r - b`, for use without a grid. With `a` and `b` of 0, it is
+/// the maximum of the likelihood: 0 if no interval had a change, and `most` if every interval had
+/// one.
 #[must_use]
 pub fn map_rate(changed: &[f64], unchanged: f64, a: f64, b: f64, most: f64) -> f64 {
     let slope = |rate: f64| {

@@ -1,16 +1,16 @@
-//! The schedule: pages in the order of the time at which a visit becomes worth it.
+//! The schedule: pages ordered by the time at which a visit becomes worthwhile.
 //!
-//! The naive way computes the value of every page at every moment and takes the largest. Instead
-//! there is a threshold: the time at which a page will reach it is known in advance, so pages wait
-//! in a queue ordered by that time. At every moment the first few of the queue are compared, the
-//! most valuable ones are visited, and the threshold follows the least value that was taken: it
-//! rises if more pages are due than the budget pays for, and falls if there are fewer. Times that
-//! were computed with another threshold are good enough to order pages by; where it has fallen by a
-//! tenth, all of them are computed again, a few at a time.
+//! The naive method computes the value of every page at every moment and takes the largest. Instead
+//! there is a threshold. The time at which a page will reach it is known in advance, so pages wait
+//! in a queue ordered by that time. At every moment, the first few pages of the queue are compared,
+//! and the most valuable ones are visited. The threshold follows the smallest value that was taken:
+//! it rises if more pages are due than the budget allows, and falls if there are fewer. Times that
+//! were computed with another threshold are accurate enough for ordering pages. If the threshold
+//! has fallen by a fifth, all of them are computed again, a few at a time.
 //!
-//! *Cost.* 8 bytes and a bit per page here and 16 for its [`Stats`], which the caller keeps; about
-//! 3 decisions per visit. Politeness needs nothing more: a page of a busy host waits, and its value
-//! grows.
+//! *Cost.* 8 bytes and one bit per page here, and 16 bytes for its [`Stats`], which the caller
+//! stores; about 3 decisions per visit. Politeness needs no additional code: a page of a busy host
+//! waits, and its value grows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -20,24 +20,24 @@ use super::{History, Posterior, Prior, Quality, Value};
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
 
-/// Changes that are counted before the past is halved, so that it fits.
+/// Number of changes at which the past is halved, so that it fits.
 const MAX_CHANGES: f32 = 8_000.0;
 
-/// What a schedule knows of a page, in 16 bytes.
+/// The data about a page, in 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Stats {
-    /// When it was visited last, in seconds of the caller's clock.
+    /// The time of the last visit, in seconds of the caller's clock.
     pub last: u32,
     unchanged: f32,
     changed: f32,
     /// Changes, in eighths.
     n_changes: u16,
-    /// The importance, in logarithms to the base 2 with 10 digits behind the point.
+    /// The importance, as a logarithm to the base 2 with 10 binary digits after the point.
     weight: u16,
 }
 
 impl Stats {
-    /// A page visited once, of this importance.
+    /// Creates the data of a page with this importance that was visited once.
     #[must_use]
     pub fn new(last: u32, mu: f64) -> Self {
         let mut stats = Self {
@@ -48,7 +48,7 @@ impl Stats {
         stats
     }
 
-    /// With a past.
+    /// Returns the same page with this past.
     #[must_use]
     pub fn with_history(mut self, history: History) -> Self {
         let mut history = history;
@@ -61,7 +61,7 @@ impl Stats {
         self
     }
 
-    /// What visits have told.
+    /// Returns the results of its visits.
     #[must_use]
     pub fn history(&self) -> History {
         History {
@@ -71,19 +71,19 @@ impl Stats {
         }
     }
 
-    /// The importance.
+    /// Returns the importance.
     #[must_use]
     pub fn importance(&self) -> f64 {
         ((f64::from(self.weight) - 32_768.0) / 1024.0).exp2()
     }
 
-    /// Sets the importance, kept within 2^-32 and 2^32 and to 0.04 %.
+    /// Sets the importance, which is limited to the range from 2^-32 to 2^32 and stored to 0.04%.
     pub fn set_importance(&mut self, mu: f64) {
         let log = (mu.max(1e-9).log2() * 1024.0).round() + 32_768.0;
         self.weight = log.clamp(0.0, 65_535.0) as u16;
     }
 
-    /// Takes down a visit. A clock that was set back makes no interval.
+    /// Records a visit. If the clock was set back, there is no interval.
     pub fn visit(&mut self, now: u32, is_changed: bool) {
         let days = f64::from(now.saturating_sub(self.last)) / DAY;
         let mut history = self.history();
@@ -93,38 +93,38 @@ impl Stats {
     }
 }
 
-/// The pages of a schedule, as their owner keeps them.
+/// The pages of a schedule, stored by their owner.
 pub trait Pages {
-    /// What is known of a page; nothing if it is not to be visited.
+    /// Returns the data about a page; none if it is not to be visited.
     fn stats(&self, page: u32) -> Option<Stats>;
 
-    /// The prior that holds for it.
+    /// Returns the prior of the page.
     fn prior(&self, page: u32) -> &Prior;
 
-    /// How good the signals of its site are and how many came since the last visit, if its site has
-    /// any.
+    /// Returns the quality of the signals of its site, and the number of signals since the last
+    /// visit, if its site has any.
     fn signals(&self, _page: u32) -> Option<(Quality, u32)> {
         None
     }
 }
 
-/// Says which pages are to be visited.
+/// Decides which pages to visit.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     value: Value,
     min_interval: u32,
     threshold: f64,
-    /// The highest threshold that a time in the queue was computed with.
+    /// The highest threshold with which a time in the queue was computed.
     highest: f64,
     /// Times and pages in one number, the time first.
     due: BinaryHeap<Reverse<u64>>,
-    /// Those whose times are being computed again.
+    /// Pages whose times are being computed again.
     outdated: BinaryHeap<Reverse<u64>>,
-    /// Which pages are in one of these queues.
+    /// A bit per page: whether it is in one of these queues.
     is_queued: Vec<u64>,
-    /// Pages that were announced to have changed, with earlier times than those in the queues.
+    /// Pages announced as changed, with earlier times than those in the queues.
     announced: BTreeSet<(u32, u32)>,
-    /// Visits that the budget has paid for and that were not made.
+    /// Visits that the budget allowed and that were not made.
     owed: f64,
     n_decisions: u64,
 }
@@ -134,22 +134,22 @@ pub struct Schedule {
 struct Candidate {
     page: u32,
     time: u32,
-    /// Whether it comes from the announced ones.
+    /// Whether it comes from the announced pages.
     is_announced: bool,
     value: f64,
 }
 
-/// What a visit would be worth now.
+/// The value of a visit now.
 enum Worth {
     Value(f64),
-    /// It is too early to say.
+    /// It is too early to know; ask again at this time.
     From(u32),
     /// The page is not to be visited.
     Nothing,
 }
 
 impl Schedule {
-    /// One without pages, which visits none twice within so many seconds.
+    /// Creates a schedule without pages, which visits no page twice within `min_interval` seconds.
     #[must_use]
     pub fn new(value: Value, min_interval: u32) -> Self {
         Self {
@@ -166,39 +166,40 @@ impl Schedule {
         }
     }
 
-    /// The value at which pages are visited, in days.
+    /// Returns the value at which pages are visited, in days.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold
     }
 
-    /// Sets the threshold, as an earlier run left it. One that is no positive number is ignored.
+    /// Sets the threshold of an earlier run. A threshold that is not a positive number is ignored.
     pub fn set_threshold(&mut self, threshold: f64) {
         if threshold.is_finite() && threshold > 0.0 {
             self.threshold = threshold.clamp(LEAST, MOST);
         }
     }
 
-    /// Pages that wait.
+    /// Returns the number of waiting pages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.due.len() + self.outdated.len()
     }
 
-    /// Whether no page waits.
+    /// Returns whether no page is waiting.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Values and times that were computed so far.
+    /// Returns the number of values and times computed so far.
     #[must_use]
     pub fn n_decisions(&self) -> u64 {
         self.n_decisions
     }
 
     /// Sets the threshold so that pages like these, `n_pages` in all, are visited `per_second`
-    /// times a second; not above what a visit of any of them is worth now, or none would be due.
+    /// times per second. The threshold does not exceed the largest current value of a visit to any
+    /// of them; otherwise none would be due.
     pub fn calibrate(
         &mut self,
         sample: &[(Stats, &Prior)],
@@ -244,7 +245,7 @@ impl Schedule {
         self.threshold = (low * high).sqrt().min(most);
     }
 
-    /// The days after which a page reaches a value.
+    /// Returns the days after which a page reaches a value.
     fn days(&self, posterior: &Posterior, value: f64) -> f64 {
         if self.value == Value::Harmonic {
             return posterior.wait(value);
@@ -263,7 +264,8 @@ impl Schedule {
         high
     }
 
-    /// When a page is to be visited by the present threshold; none if never.
+    /// Returns the time at which a page is to be visited under the current threshold; none if
+    /// never.
     pub fn time_of(&mut self, page: u32, pages: &impl Pages, now: u32) -> Option<u32> {
         let stats = pages.stats(page)?;
         self.n_decisions += 1;
@@ -285,27 +287,28 @@ impl Schedule {
         Some(stats.last.saturating_add(wait.max(self.min_interval)))
     }
 
-    /// Adds a page; returns when it will come up. One that is there stays where it is.
+    /// Adds a page; returns the time of its turn. A page that is already in the schedule keeps its
+    /// time.
     pub fn add(&mut self, page: u32, pages: &impl Pages, now: u32) -> Option<u32> {
         let time = self.time_of(page, pages, now)?;
         self.add_at(page, time);
         Some(time)
     }
 
-    /// Adds a page whose time is known. One that is there stays where it is.
+    /// Adds a page whose time is known. A page that is already in the schedule keeps its time.
     pub fn add_at(&mut self, page: u32, time: u32) {
         if self.set_queued(page, true) {
             return;
         }
         self.highest = self.highest.max(self.threshold);
-        // Growing by doubling would take the memory of as many pages again.
+        // Growing by doubling would take twice the memory.
         if self.due.len() == self.due.capacity() {
             self.due.reserve_exact(self.due.len() / 16 + 64);
         }
         self.due.push(Reverse(entry(page, time)));
     }
 
-    /// Takes down whether a page is in a queue; returns whether it was.
+    /// Records whether a page is in a queue; returns whether it was.
     fn set_queued(&mut self, page: u32, is_queued: bool) -> bool {
         let (word, bit) = (page as usize / 64, 1 << (page % 64));
         if word >= self.is_queued.len() {
@@ -319,7 +322,7 @@ impl Schedule {
         was_queued
     }
 
-    /// Looks at a page again that a signal has announced.
+    /// Schedules a page again that a signal has announced.
     pub fn announce(&mut self, page: u32, pages: &impl Pages, now: u32) {
         if let Some(time) = self.time_of(page, pages, now) {
             self.announced.insert((time, page));
@@ -335,15 +338,15 @@ impl Schedule {
         self.highest = 0.0;
     }
 
-    /// The pages to be visited now, if the budget pays for so many visits since this was asked
-    /// last. They leave the schedule; their owner adds them again when they were visited.
+    /// Returns the pages to visit now, if the budget allows `budget` visits since the last call.
+    /// They leave the schedule; their owner adds them again after the visit.
     pub fn tick(&mut self, pages: &impl Pages, now: u32, budget: f64) -> Vec<u32> {
         let budget = match budget.is_finite() {
             true => budget.max(0.0),
             false => 0.0,
         };
         self.renew(pages, now);
-        // What could not be spent is not saved up for a burst.
+        // An unspent budget is not accumulated for a burst.
         self.owed = (self.owed + budget).min(budget.max(1.0) * 2.0);
         let n = self.owed as usize;
         if n == 0 {
@@ -365,8 +368,8 @@ impl Schedule {
         best.iter().map(|candidate| candidate.page).collect()
     }
 
-    /// Moves the threshold towards the least value that was taken, within bounds: it may change by
-    /// a factor of e while one page in fifty is visited, however long that takes.
+    /// Moves the threshold towards the smallest value that was taken, within bounds: it may change
+    /// by a factor of e while one page in fifty is visited, however long that takes.
     fn follow(&mut self, value: f64, n_visits: usize) {
         let share = n_visits as f64 / (self.len() + n_visits) as f64;
         let factor = (AGILITY * share).min(1.0).exp();
@@ -374,8 +377,8 @@ impl Schedule {
         self.threshold = threshold.clamp(LEAST, MOST);
     }
 
-    /// Computes some times again if all are to be. Where the threshold has fallen, pages wait for
-    /// times that are too late.
+    /// Computes some times again if all are outdated. After the threshold has fallen, pages wait
+    /// for times that are too late.
     fn renew(&mut self, pages: &impl Pages, now: u32) {
         if self.outdated.is_empty() && self.threshold < FALLEN * self.highest {
             self.outdated = std::mem::take(&mut self.due);
@@ -389,14 +392,14 @@ impl Schedule {
             self.set_queued(entry as u32, false);
             self.add(entry as u32, pages, now);
         }
-        // What one queue grows by the other one gives back.
+        // The memory by which one queue grows is released by the other.
         if self.outdated.capacity() > self.outdated.len() + self.outdated.len() / 8 + 64 {
             self.outdated.shrink_to_fit();
         }
     }
 
-    /// Pages that may be the most valuable ones: the first of the queue, half as many again as are
-    /// to be visited.
+    /// Returns pages that may be the most valuable ones: the first of the queue, 1.5 times as many
+    /// as are to be visited.
     fn candidates(&mut self, pages: &impl Pages, now: u32, n: usize) -> Vec<Candidate> {
         let enough = n + n.div_ceil(2);
         let mut found = Vec::with_capacity(enough);
@@ -422,8 +425,7 @@ impl Schedule {
         found
     }
 
-    /// Adds pages that were announced and are due, however long the queue is: most of them have
-    /// changed.
+    /// Adds all announced pages that are due, however many there are: most of them have changed.
     fn add_announced(
         &mut self,
         pages: &impl Pages,
@@ -448,7 +450,7 @@ impl Schedule {
         }
     }
 
-    /// The page that comes up first.
+    /// Returns the page whose turn is first.
     fn first(&self) -> Option<Candidate> {
         let queued = [&self.due, &self.outdated].map(|queue| queue.peek().map(|first| first.0));
         let queued = queued.into_iter().flatten().min();
@@ -478,11 +480,11 @@ impl Schedule {
         self.set_queued(first.page, false);
     }
 
-    /// Has a page wait on that was looked at. One that comes next keeps its time, one that is worth
-    /// a visit comes up again at once, and another has a later time by the present threshold.
+    /// Puts back a page that was considered. A page whose time has not come, or that is worth a
+    /// visit, keeps its time. Any other page gets a later time under the current threshold.
     fn put_back(&mut self, candidate: Candidate, pages: &impl Pages, now: u32) {
         let Candidate { page, time, .. } = candidate;
-        // One that was visited since it was announced waits in a queue like all others.
+        // A page that was visited since it was announced waits in a queue like all others.
         let is_announced = pages.signals(page).is_some_and(|(_, n)| n > 0);
         let time = match time > now || candidate.value >= self.threshold {
             true => Some(time),
@@ -497,7 +499,7 @@ impl Schedule {
         }
     }
 
-    /// What a visit is worth now.
+    /// Returns the value of a visit to a page now.
     fn worth(&mut self, page: u32, pages: &impl Pages, now: u32) -> Worth {
         let Some(stats) = pages.stats(page) else {
             return Worth::Nothing;
@@ -524,19 +526,20 @@ impl Schedule {
     }
 }
 
-/// How fast the threshold follows, by the share of pages visited.
+/// The speed at which the threshold follows, relative to the share of pages visited.
 const AGILITY: f64 = 50.0;
 
-/// Times are computed again when the threshold is below this part of what it was.
+/// Times are computed again when the threshold is below this fraction of its former value.
 const FALLEN: f64 = 0.8;
 
-/// Pages that were visited a moment ago and are passed over in one go, at most.
+/// Maximum number of recently visited pages that are skipped at a time.
 const MAX_RESTING: usize = 256;
 
-/// Times that are computed again in one go, at most: some hundredths of a second.
+/// Maximum number of times that are computed again at a time, which takes some hundredths of a
+/// second.
 const MAX_RENEWED: usize = 20_000;
 
-/// Bounds of the threshold, in days: what a second and a few million years are worth.
+/// Bounds of the threshold, in days: the values of a second and of a few million years.
 const LEAST: f64 = 1e-9;
 const MOST: f64 = 1e9;
 

@@ -1,16 +1,16 @@
-//! Signals: sitemaps and feeds that say, sometimes wrongly, that a page has changed.
+//! Signals: sitemaps and feeds that announce, sometimes wrongly, that a page has changed.
 //!
 //! A share `l` of the changes of a page is announced (*recall*), and announcements without a change
-//! come at a rate `v`. Then changes without a signal come at the rate `a = (1 - l) r`, signals at
-//! `g = l r + v`, and each signal is evidence of `b = ln(g/v)` for a change: the page is as it was
+//! occur at a rate `v`. Then changes without a signal occur at the rate `a = (1 - l) r`, signals at
+//! `g = l r + v`, and each signal is evidence of `b = ln(g/v)` for a change. The page is unchanged
 //! with probability `exp(-x)`, where `x = a t + n b` after `t` days and `n` signals. Everything is
 //! a function of `x` (Busa-Fekete et al. 2025). Recall and false rate are learned from visits
-//! ([`Quality`]): a site whose dates are those of the moment gets `b` close to 0 by itself.
+//! ([`Quality`]): for a site whose dates are always the current time, `b` becomes close to 0.
 
-/// Terms of the sums; they fall faster than powers.
+/// Maximum number of terms of the sums, which fall faster than powers.
 const MAX_TERMS: usize = 200;
 
-/// How a page changes and is announced.
+/// The rates at which a page changes and is announced.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Signals {
     /// Changes per day.
@@ -21,29 +21,29 @@ pub struct Signals {
     pub false_rate: f64,
 }
 
-/// What a policy that visits a page at some evidence has of it, on average.
+/// The average result of a policy that visits a page at a given evidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// Days between visits.
     pub interval: f64,
-    /// Of these: days that the page is up to date.
+    /// The days of the interval on which the page is up to date.
     pub fresh: f64,
 }
 
 impl Signals {
-    /// Changes per day that no signal announces.
+    /// Returns the changes per day that no signal announces.
     #[must_use]
     pub fn unannounced(&self) -> f64 {
         (1.0 - self.recall.clamp(0.0, 1.0)) * self.rate
     }
 
-    /// Signals per day.
+    /// Returns the signals per day.
     #[must_use]
     pub fn signal_rate(&self) -> f64 {
         self.recall.clamp(0.0, 1.0) * self.rate + self.false_rate
     }
 
-    /// The evidence of one signal; infinite if signals are never wrong.
+    /// Returns the evidence of one signal; infinite if signals are never wrong.
     #[must_use]
     pub fn weight(&self) -> f64 {
         match self.signal_rate() > 0.0 {
@@ -52,7 +52,7 @@ impl Signals {
         }
     }
 
-    /// The evidence after `days` and `n` signals.
+    /// Returns the evidence after `days` and `n` signals.
     #[must_use]
     pub fn evidence(&self, days: f64, n: u32) -> f64 {
         let of_signals = match n {
@@ -62,11 +62,11 @@ impl Signals {
         self.unannounced() * days.max(0.0) + of_signals
     }
 
-    /// What visiting at evidence `x` brings.
+    /// Returns the result of visiting at evidence `x`.
     #[must_use]
     pub fn at(&self, x: f64) -> Evidence {
         let (a, g, b) = (self.unannounced(), self.signal_rate(), self.weight());
-        // Signals that say nothing: the interval is fixed.
+        // If signals carry no information, the interval is fixed.
         if g <= 0.0 || b < 1e-9 {
             let t = x / a;
             return Evidence {
@@ -93,25 +93,26 @@ impl Signals {
         Evidence { interval, fresh }
     }
 
-    /// The value of a visit at evidence `x`, if being out of date is what costs.
+    /// Returns the value of a visit at evidence `x`, if the cost is the time out of date.
     #[must_use]
     pub fn value(&self, mu: f64, x: f64) -> f64 {
         let Evidence { interval, fresh } = self.at(x);
         mu * (fresh - (-x).exp() * interval)
     }
 
-    /// The same with a part that grows without bound, as that of
-    /// [`Value::Harmonic`](super::Value::Harmonic): every page
-    /// has its turn, whether no signal comes or signals come that say little. It is what the
-    /// harmonic value is more than the binary one if the page changes at the mean rate `x / days`
-    /// that the evidence speaks of. Without signals the sum is the harmonic value.
+    /// Returns the same with a part that grows without bound, as in
+    /// [`Value::Harmonic`](super::Value::Harmonic). So every page has its turn, even if there are
+    /// no signals or signals with little information. This part is the difference between the
+    /// harmonic and the binary value of a page that changes at the mean rate `x / days` implied by
+    /// the evidence. Without signals, the sum is the harmonic value.
     #[must_use]
     pub fn harmonic_value(&self, mu: f64, days: f64, n: u32) -> f64 {
         let x = self.evidence(days, n);
         self.value(mu, x) + mu * days.max(0.0) * unbounded(x)
     }
 
-    /// The days after which [`Signals::harmonic_value`] reaches `value` if no further signal comes.
+    /// Returns the days after which [`Signals::harmonic_value`] reaches `value` if there is no
+    /// further signal.
     #[must_use]
     pub fn wait(&self, mu: f64, n: u32, value: f64) -> f64 {
         const MOST: f64 = 1e5;
@@ -129,7 +130,8 @@ impl Signals {
             high *= 4.0;
             above = beyond(high);
         }
-        // The line between two points, one of which counts half if it stayed (Illinois).
+        // The line between two points, one of which counts half if it did not move (Illinois
+        // method).
         let mut days = high;
         for _ in 0..60 {
             days = (low * above - high * below) / (above - below);
@@ -155,22 +157,22 @@ impl Signals {
     }
 }
 
-/// The harmonic value less the binary one at the expected number of changes `x`, in the time that
-/// has passed.
+/// Returns the harmonic value minus the binary value at the expected number of changes `x`, per
+/// unit of elapsed time.
 fn unbounded(x: f64) -> f64 {
-    // From the side that has no cancellation.
+    // Use the form without cancellation.
     match x < 1e-3 {
         true => x * x * (1.0 / 6.0 - x / 12.0),
         false => 1.0 + (-x).exp() + 2.0 * (-x).exp_m1() / x,
     }
 }
 
-/// The probability of more than `i` events where `z` are expected.
+/// Returns the probability of more than `i` events if `z` are expected.
 fn more_than(i: usize, z: f64) -> f64 {
     if z.is_infinite() {
         return 1.0;
     }
-    // From the side that has no cancellation.
+    // Use the form without cancellation.
     let mut term = (-z).exp();
     if z < i as f64 {
         for j in 1..=i {
@@ -192,28 +194,28 @@ fn more_than(i: usize, z: f64) -> f64 {
     1.0 - sum
 }
 
-/// How good the signals of a site have been.
+/// The quality of the signals of a site so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quality {
     /// Changes found that a signal had announced.
     pub announced: f32,
-    /// Changes found that none had.
+    /// Changes found that no signal had announced.
     pub missed: f32,
-    /// Signals behind which there was no change.
+    /// Signals without a change.
     pub wrong: f32,
     /// Days in intervals without change.
     pub days: f32,
 }
 
 impl Quality {
-    /// Takes down a visit of a page, `days` after the one before, that `n` signals announced.
+    /// Records a visit to a page, `days` after the previous one, with `n` signals in between.
     pub fn note(&mut self, days: f64, n: u32, is_changed: bool) {
         if !days.is_finite() || days < 0.0 {
             return;
         }
         match (is_changed, n) {
             (true, 0) => self.missed += 1.0,
-            // The first stands for the change; the others say nothing that is not known.
+            // The first signal announced the change; the others add no information.
             (true, _) => self.announced += 1.0,
             (false, n) => {
                 self.wrong += n as f32;
@@ -222,13 +224,13 @@ impl Quality {
         }
     }
 
-    /// Signals for a page of this rate: recall 0.5 and as many wrong ones as changes, until visits
-    /// say otherwise.
+    /// Returns the signals for a page with this change rate. Until there are visits, recall is 0.5
+    /// and there are as many wrong signals as changes.
     #[must_use]
     pub fn signals(&self, rate: f64) -> Signals {
         let n_changes = f64::from(self.announced + self.missed);
         let recall = (f64::from(self.announced) + 0.5) / (n_changes + 1.0);
-        // The prior weighs as much as one change does.
+        // The prior has the weight of one change.
         let false_rate = (f64::from(self.wrong) + 1.0) / (f64::from(self.days) + 1.0 / rate);
         Signals {
             rate,

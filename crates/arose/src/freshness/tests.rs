@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// Gauss's rule would do; Simpson's is plain.
+/// Simpson's rule, for simplicity.
 fn integral(f: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
     let n = 20_000;
     let step = (to - from) / f64::from(n);
@@ -63,7 +63,7 @@ fn values_of_the_literature() {
     near(Value::harmonic_wait(0.5, 1.446260), 3.0, 2e-6);
 }
 
-/// `V(t) = t c(t) - integral of c`, with the costs that the three values stand for.
+/// `V(t) = t c(t) - integral of c`, with the costs of the three values.
 #[test]
 fn values_are_their_definition() {
     let ein = |x: f64| integral(|y| if y == 0.0 { 1.0 } else { -(-y).exp_m1() / y }, 0.0, x);
@@ -122,7 +122,7 @@ fn waits_invert_values() {
 
 #[test]
 fn most_likely_rates() {
-    // Intervals of 1 and 3 days without change, of 1 and 5 with one.
+    // Intervals of 1 and 3 days without a change, of 1 and 5 with one.
     near(map_rate(&[1.0, 5.0], 4.0, 0.5, 5.0, 1e3), 0.216653, 1e-6);
     near(map_rate(&[], 10.0, 0.5, 5.0, 1e3), 0.033333, 1e-6);
     near(
@@ -143,7 +143,7 @@ fn most_likely_rates() {
     assert_eq!(map_rate(&[1.0], 0.0, 0.0, 0.0, 50.0), 50.0);
 }
 
-/// The posterior means under a Gamma prior of shape .5 and rate 5, by quadrature over all rates.
+/// The posterior means under a Gamma prior of shape 0.5 and rate 5, by quadrature over all rates.
 #[test]
 fn exact_posterior_means() {
     let mean = |likelihood: &dyn Fn(f64) -> f64| {
@@ -163,7 +163,7 @@ fn exact_posterior_means() {
     near(mean(&all), 0.54324, 1e-5);
 }
 
-/// The posterior of the grid against sums written as the definition says.
+/// The posterior of the grid equals sums written by the definition.
 #[test]
 fn posteriors_are_their_definition() {
     let prior = Prior::default();
@@ -195,7 +195,7 @@ fn posteriors_are_their_definition() {
                 .map(|(w, r)| w / sum * Value::Harmonic.of(1.0, *r, t))
                 .sum();
             near(posterior.value(Value::Harmonic, t), value, value * 1e-8);
-            // Minutes matter to nobody: no page is visited twice within an hour.
+            // Minutes do not matter: no page is visited twice within an hour.
             if t > 0.01 {
                 near(posterior.wait(value), t, t * 1e-5);
             }
@@ -245,7 +245,7 @@ fn strange_histories_have_a_posterior() {
     assert_eq!(history, History::default());
 }
 
-/// Expectation maximization finds the mixture that histories were drawn from.
+/// Expectation maximization finds the mixture from which histories were sampled.
 #[test]
 fn priors_are_learned() {
     let mut random = Random(7);
@@ -367,7 +367,7 @@ fn values_with_signals() {
     }
 }
 
-/// Interval and fresh time of the policy "visit at evidence x", by playing it.
+/// Interval and fresh time of the policy "visit at evidence x", by simulation.
 #[test]
 fn values_with_signals_by_simulation() {
     let mut random = Random(11);
@@ -403,7 +403,7 @@ fn values_with_signals_by_simulation() {
             fresh += changed.min(end);
         }
         let found = signals.at(x);
-        // Four standard errors of times whose deviation is about their mean.
+        // Four standard errors of times whose standard deviation is about their mean.
         let error = 4.0 / f64::from(n_runs).sqrt();
         near(
             interval / f64::from(n_runs),
@@ -416,7 +416,7 @@ fn values_with_signals_by_simulation() {
 
 #[test]
 fn signals_at_their_limits() {
-    // Signals that say nothing leave the value of no signals.
+    // Signals without information give the value without signals.
     let none = Signals {
         rate: 0.5,
         recall: 0.0,
@@ -433,7 +433,7 @@ fn signals_at_their_limits() {
         1e-9,
     );
     near(none.wait(1.0, 2, 1.446260), 3.0, 1e-5);
-    // Signals that are never wrong: visit at once.
+    // If signals are never wrong, visit immediately.
     let perfect = Signals {
         rate: 0.5,
         recall: 0.9,
@@ -441,7 +441,7 @@ fn signals_at_their_limits() {
     };
     assert_eq!(perfect.wait(1.0, 1, 1e6), 0.0);
     assert!(perfect.wait(1.0, 0, 1.0) > none.wait(1.0, 0, 1.0));
-    // All changes announced: without a signal there is nothing to see.
+    // If all changes are announced, there is nothing to find without a signal.
     let complete = Signals {
         rate: 0.5,
         recall: 1.0,
@@ -451,9 +451,10 @@ fn signals_at_their_limits() {
     assert!(complete.wait(1.0, 1, 0.1) == 0.0);
 }
 
-/// A site that announces all of its pages with every look: signals say nearly nothing, and every
-/// change has one. The value still grows without bound, or pages that change often would never be
-/// visited, since what the binary value can reach is less the more often a page changes.
+/// A site announces all of its pages at every request: signals carry almost no information, and
+/// every change has one. The value must still grow without bound. Otherwise pages that change often
+/// would never be visited, since the maximum of the binary value falls as a page changes more
+/// often.
 #[test]
 fn constant_signals_starve_nobody() {
     let constant = Signals {
@@ -467,7 +468,7 @@ fn constant_signals_starve_nobody() {
     }
     let binary = constant.value(1.0, constant.evidence(200.0, 1400));
     assert!(binary < 1.0, "{binary}");
-    // Not even the part of the announced changes is waited for.
+    // The schedule does not even wait for the announced changes.
     near(
         value(200),
         Value::Harmonic.of(1.0, 3.0, 200.0),
@@ -475,8 +476,8 @@ fn constant_signals_starve_nobody() {
     );
 }
 
-/// A site that announces each page every day ends with signals that weigh nothing; one that is
-/// right ends with its own recall and false rate.
+/// The signals of a site that announces each page every day end with no weight; those of a reliable
+/// site end with the correct recall and false rate.
 #[test]
 fn quality_is_learned() {
     let mut random = Random(3);
@@ -491,7 +492,7 @@ fn quality_is_learned() {
     }
     assert!(liar.signals(0.1).weight() < 0.15, "{:?}", liar.signals(0.1));
     let found = honest.signals(0.1);
-    // A change between two visits may also be announced by a signal that was wrong.
+    // A change between two visits may also coincide with a wrong signal.
     near(found.recall, 0.85, 0.03);
     near(found.false_rate, 0.05, 0.01);
     let unknown = Quality::default().signals(0.2);
@@ -515,7 +516,7 @@ impl Pages for Known {
     }
 }
 
-/// A prior that is sure of the grid's rate next to `rate`; returns that rate, too.
+/// A prior concentrated on the rate of the grid nearest to `rate`; also returns that rate.
 fn sure(rate: f64) -> (Prior, f64) {
     let nearest = |a: &usize, b: &usize| {
         let far = |i: &usize| (RATES[*i] / rate).ln().abs();
@@ -527,7 +528,8 @@ fn sure(rate: f64) -> (Prior, f64) {
     (Prior::from_weights(&weights).unwrap(), RATES[index])
 }
 
-/// The schedule visits as many pages in every tick, and each page as often as the optimum does.
+/// The schedule visits the same number of pages in every tick, and each page as often as the
+/// optimum.
 #[test]
 fn schedules_reach_the_optimal_rates() {
     let (priors, rates): (Vec<Prior>, Vec<f64>) = [0.01, 0.03, 0.1, 0.3, 1.0]
@@ -549,7 +551,8 @@ fn schedules_reach_the_optimal_rates() {
         schedule.add(page, &known, 0);
     }
     let mut n_visits = [0.0; 5];
-    // Long enough for a dozen visits of each page: all of a rate are visited at the same time.
+    // Long enough for a dozen visits of each page: all pages of the same rate are visited at the
+    // same time.
     let (days, warm) = (500, 100);
     let mut per_hours = Vec::new();
     for i in 0..days * 86_400 / tick {
@@ -582,7 +585,7 @@ fn schedules_reach_the_optimal_rates() {
     assert!(per_visit < 4.0, "{per_visit} decisions per visit");
 }
 
-/// A threshold that is far off finds its place.
+/// A threshold that is far off converges.
 #[test]
 fn schedules_recover_from_a_wrong_threshold() {
     for start in [1e-6, 1e6] {

@@ -1,26 +1,27 @@
-//! Crawl values: what is a visit worth now?
+//! Crawl values: the value of a visit now.
 //!
-//! If being out of date costs `c(t)` per day, `t` days after the last visit, then a visit is worth
-//! `V(t) = t c(t) - integral of c from 0 to t`: what the page costs at its present rate beyond what
-//! it has cost on average. Visiting the page with the largest value reaches the optimal rates
-//! without knowing them.
+//! Let `c(t)` be the cost per day of being out of date, `t` days after the last visit. The value of
+//! a visit is `V(t) = t c(t) - integral of c from 0 to t`: the cost of the page at its current rate
+//! in excess of its actual cost so far. Visiting the page with the largest value reaches the
+//! optimal rates without knowing them.
 
-/// The cost that a crawl wants to be small.
+/// The cost that a crawl minimizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Value {
-    /// The time that pages are out of date. Bounded by `mu/r`: pages that change too often are
-    /// given up.
+    /// The time for which pages are out of date. The value is bounded by `mu/r`: pages that change
+    /// too often are given up.
     Binary,
-    /// Changes missed, each counting less than the one before: the `i`-th costs `1/i`. Grows with
-    /// time without bound, so every page has its turn.
+    /// Changes missed, each counting less than the one before: the `i`-th costs `1/i`. The value
+    /// grows with time without bound, so every page has its turn.
     #[default]
     Harmonic,
-    /// The age of what is out of date.
+    /// The age of outdated pages.
     Age,
 }
 
 impl Value {
-    /// The value of visiting a page of importance `mu` and rate `r`, `t` days after the last visit.
+    /// Returns the value of visiting a page of importance `mu` and rate `r`, `t` days after the
+    /// last visit.
     #[must_use]
     pub fn of(self, mu: f64, r: f64, t: f64) -> f64 {
         if t <= 0.0 || r <= 0.0 {
@@ -30,7 +31,7 @@ impl Value {
         if x < 1e-3 {
             return mu * self.near_zero(r, t);
         }
-        // The expected time until the first change, and what is left of the page.
+        // The expected time until the first change, and the probability that the page is unchanged.
         let fresh = -(-x).exp_m1() / r;
         let left = (-x).exp();
         mu * match self {
@@ -40,7 +41,8 @@ impl Value {
         }
     }
 
-    /// The first terms of the series, where differences of closed forms have no digits left.
+    /// Returns the first terms of the series, for use where differences of closed forms lose all
+    /// precision.
     fn near_zero(self, r: f64, t: f64) -> f64 {
         let x = r * t;
         match self {
@@ -50,7 +52,8 @@ impl Value {
         }
     }
 
-    /// The time after which the harmonic value of a page of importance 1 and rate `r` is `value`.
+    /// Returns the time after which the harmonic value of a page of importance 1 and rate `r` is
+    /// `value`.
     #[must_use]
     pub fn harmonic_wait(r: f64, value: f64) -> f64 {
         if value <= 0.0 {

@@ -2,7 +2,7 @@
 
 use super::C_SIM_BINS;
 
-/// B-sim from which a pair is B-similar.
+/// Minimum B-sim of a B-similar pair.
 const B_SIMILAR: usize = 2;
 
 /// The pairs of each B-sim, with sums of their C-sims: Henzinger's comparison of the algorithms.
@@ -35,7 +35,7 @@ struct Row {
 }
 
 impl Correlation {
-    /// Counts a pair. Scores above 6 and 384 count as these.
+    /// Counts a pair. Scores above 6 and 384 count as 6 and 384.
     pub fn add(&mut self, b_sim: u32, c_sim: u32) {
         let c_sim = u64::from(c_sim.min(384));
         let row = &mut self.rows[b_sim.min(6) as usize];
@@ -45,46 +45,46 @@ impl Correlation {
         row.squares += c_sim * c_sim;
     }
 
-    /// The pairs of a B-sim.
+    /// Returns the number of pairs with a B-sim.
     #[must_use]
     pub fn n_pairs(&self, b_sim: usize) -> u64 {
         self.rows.get(b_sim).map_or(0, |row| row.n_pairs)
     }
 
-    /// The mean C-sim of the pairs of a B-sim; none without pairs.
+    /// Returns the mean C-sim of the pairs of a B-sim; none without pairs.
     #[must_use]
     pub fn mean_c_sim(&self, b_sim: usize) -> Option<f64> {
         let row = self.rows.get(b_sim)?;
         (row.n_pairs > 0).then(|| row.sum as f64 / row.n_pairs as f64)
     }
 
-    /// Pairs with a B-sim of at least 2.
+    /// Returns the number of pairs with a B-sim of at least 2.
     #[must_use]
     pub fn n_b_similar(&self) -> u64 {
         self.rows[B_SIMILAR..].iter().map(|row| row.n_pairs).sum()
     }
 
-    /// Pairs with a C-sim of at least 372.
+    /// Returns the number of pairs with a C-sim of at least 372.
     #[must_use]
     pub fn n_c_similar(&self) -> u64 {
         self.rows.iter().map(|row| row.n_c_similar).sum()
     }
 
-    /// Pairs that are B-similar and C-similar.
+    /// Returns the number of pairs that are B-similar and C-similar.
     #[must_use]
     pub fn n_both_similar(&self) -> u64 {
         let similar = self.rows[B_SIMILAR..].iter();
         similar.map(|row| row.n_c_similar).sum()
     }
 
-    /// C-similar pairs with a B-sim of 0.
+    /// Returns the number of C-similar pairs with a B-sim of 0.
     #[must_use]
     pub fn n_c_alone(&self) -> u64 {
         self.rows[0].n_c_similar
     }
 
-    /// Pearson's correlation coefficient of B-sim and C-sim; none if either is the same for all
-    /// pairs.
+    /// Computes Pearson's correlation coefficient of B-sim and C-sim; none if either is the same
+    /// for all pairs.
     #[must_use]
     pub fn coefficient(&self) -> Option<f64> {
         let (mut n, mut b_sum, mut b_squares) = (0.0, 0.0, 0.0);
@@ -115,7 +115,7 @@ mod tests {
         correlation
     }
 
-    /// By hand: the deviations of B are -2.5, -.5, -.5, 3.5, those of C -35, -15, 5, 45; their
+    /// By hand: the deviations of B are -2.5, -0.5, -0.5, 3.5, those of C -35, -15, 5, 45; their
     /// products sum to 250, their squares to 19 and 3,500.
     #[test]
     fn the_coefficient_of_four_pairs() {

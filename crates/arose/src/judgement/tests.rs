@@ -1,4 +1,4 @@
-//! The module against textbook values, and the published figures against themselves.
+//! Tests of the module against textbook values, and of the consistency of the published numbers.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ mod tallies {
         assert!("Correct".parse::<Verdict>().is_err());
     }
 
-    /// One pair of each B-sim and C-sim, the verdict cycling through all three.
+    /// One pair of each B-sim and C-sim, with ratings that cycle through all three.
     fn grid() -> Vec<Judged> {
         let scores = (0..=6).flat_map(|b_sim| (0..=384).map(move |c_sim| (b_sim, c_sim)));
         let judged = scores.enumerate().map(|(i, (b_sim, c_sim))| Judged {
@@ -153,8 +153,9 @@ mod wilson_interval {
         }
     }
 
-    /// Over 2,000 samples of 100 at p = 0.3 about 95% of the intervals hold p. The exact coverage
-    /// at this n and p is 0.9372 (22 to 38 successes); four standard errors of the share are 0.022.
+    /// Over 2,000 samples of 100 at p = 0.3 about 95% of the intervals contain p. The exact
+    /// coverage at this n and p is 0.9372 (22 to 38 successes); four standard errors of the share
+    /// are 0.022.
     #[test]
     fn coverage() {
         let mut random = SplitMix::new(1);
@@ -170,8 +171,8 @@ mod wilson_interval {
 mod samples {
     use super::*;
 
-    /// Each of `n` items lands in a sample of `capacity` with probability p = capacity / n: over
-    /// 4,000 seeds within 4 x sqrt(4000 p (1 - p)) of 4000 p times.
+    /// Each of `n` items is in a sample of `capacity` with probability p = capacity / n: over 4,000
+    /// seeds, 4000 p times within 4 x sqrt(4000 p (1 - p)).
     #[track_caller]
     fn check_uniform(capacity: usize, n: usize) {
         let mut counts = vec![0_u32; n];
@@ -287,9 +288,9 @@ mod recall {
         assert_eq!(relative_recall(&strata, 0), Some(1.0));
     }
 
-    /// On a planted set, where the truth is known, the estimate lies within 4 standard errors. Of
+    /// On a planted set with known ground truth, the estimate is within 4 standard errors. Of
     /// 30,000 pairs, found by A alone (every third correct), by B alone (every second) or by both
-    /// (all but every tenth), 500 of each stratum are judged. The recall of A is 12,334 of 17,334 =
+    /// (all but every tenth), 500 of each stratum are rated. The recall of A is 12,334 of 17,334 =
     /// 0.7115; its standard error, from those of the three precisions, is 0.0098.
     #[test]
     fn estimate_meets_the_truth_on_a_planted_set() {
@@ -366,7 +367,7 @@ mod agreement {
     }
 }
 
-/// The published figures of Henzinger 2006 agree with one another.
+/// The published numbers of Henzinger 2006 are consistent.
 mod published {
     use super::*;
 

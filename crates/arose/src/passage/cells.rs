@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use unicode_segmentation::GraphemeCursor;
 
-/// Where the cells of a text begin.
+/// The beginnings of the cells of a text.
 ///
-/// A cell reaches from the first character of its token to that of the next; what precedes the
-/// first token belongs to its cell. A boundary inside a grapheme cluster moves back to the
-/// beginning of the cluster. Tokens whose cells then begin at one place share a cell, which goes
-/// only with all of them.
+/// A cell extends from the first character of its token to that of the next. Text before the first
+/// token belongs to the cell of that token. A boundary inside a grapheme cluster moves back to the
+/// beginning of the cluster. Tokens whose cells then begin at the same place share a cell, which is
+/// removed only together with all of them.
 ///
 /// ```
 /// use arose::passage::Cells;
@@ -27,7 +27,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// Cells of tokens that begin at these bytes, which must not descend.
+    /// Creates the cells of tokens that begin at these bytes, in ascending order.
     #[must_use]
     pub fn new(text: &str, token_starts: impl IntoIterator<Item = usize>) -> Self {
         let mut starts: Vec<u32> = Vec::new();
@@ -44,25 +44,25 @@ impl Cells {
         }
     }
 
-    /// Cells known by where they begin.
+    /// Creates cells with the given beginnings.
     #[must_use]
     pub fn from_starts(starts: Vec<u32>, n_bytes: u32) -> Self {
         Self { starts, n_bytes }
     }
 
-    /// Where each cell begins.
+    /// Returns the beginning of each cell.
     #[must_use]
     pub fn starts(&self) -> &[u32] {
         &self.starts
     }
 
-    /// The same, without a copy.
+    /// Returns the same, without a copy.
     #[must_use]
     pub fn into_starts(self) -> Vec<u32> {
         self.starts
     }
 
-    /// The bytes of the cells of some tokens.
+    /// Returns the bytes of the cells of some tokens.
     #[must_use]
     pub fn bytes(&self, tokens: Range<u32>) -> Range<u32> {
         let start = |token: u32| match self.starts.get(token as usize) {
@@ -72,8 +72,8 @@ impl Cells {
         start(tokens.start)..start(tokens.end)
     }
 
-    /// The part of disjoint ranges of tokens whose cells go with them: all but cells shared with a
-    /// token that stays.
+    /// Returns the part of disjoint ranges of tokens whose cells can be removed: all except cells
+    /// shared with a token that is kept.
     #[must_use]
     pub fn whole(&self, tokens: &[Range<u32>]) -> Vec<Range<u32>> {
         let is_shared = |token: u32| {
@@ -94,7 +94,7 @@ impl Cells {
         shrunk.filter(|range| !range.is_empty()).collect()
     }
 
-    /// The text without the cells of some tokens, with `seam` in each gap.
+    /// Returns the text without the cells of some tokens, with `seam` in each gap.
     #[must_use]
     pub fn without(&self, text: &str, tokens: &[Range<u32>], seam: &str) -> String {
         let gone = self.whole(tokens);
@@ -103,7 +103,7 @@ impl Cells {
     }
 }
 
-/// The text without some bytes, given as disjoint ranges in order, with `seam` in each gap.
+/// Returns the text without some bytes, given as disjoint ranges in order, with `seam` in each gap.
 pub fn without(text: &str, gone: impl IntoIterator<Item = Range<u32>>, seam: &str) -> String {
     let mut left = String::with_capacity(text.len());
     let mut at = 0;
@@ -116,8 +116,8 @@ pub fn without(text: &str, gone: impl IntoIterator<Item = Range<u32>>, seam: &st
     left
 }
 
-/// The beginning of the grapheme cluster that `at`, which must be the start of a character, lies
-/// in.
+/// Returns the beginning of the grapheme cluster that contains `at`, which must be the start of a
+/// character.
 pub(super) fn cluster_start(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
     let is_ascii = |i: usize| bytes.get(i).is_none_or(u8::is_ascii);
@@ -168,11 +168,11 @@ mod tests {
     fn no_cut_inside_a_cluster() {
         check("a \u{600}1 b", 0..1, "\u{600}1 b");
         check("a \u{600}1 b", 1..2, "a b");
-        // Two Han characters joined by nothing are two clusters, whatever marks they have.
+        // Two Han characters without a joiner are two clusters, whatever marks they have.
         check("春\u{E0100}眠不", 1..2, "春\u{E0100}不");
     }
 
-    /// A letter after a joiner that makes an emoji of it, as tokens of their own.
+    /// A letter after a joiner that turns it into an emoji, as separate tokens.
     #[test]
     fn a_shared_cluster_stays_unless_both_go() {
         let text = "x \u{1F170}\u{200D}\u{1F170} y";
@@ -186,7 +186,7 @@ mod tests {
     }
 
     proptest! {
-        /// Kept and removed characters are all characters, and no cluster is cut.
+        /// Kept and removed characters together are all characters, and no cluster is split.
         #[test]
         fn nothing_is_lost_and_clusters_stay_whole(
             text in "[a-c .,\u{600}\u{301}\u{200D}\u{1F170}春ไท\r\n]{0,40}",

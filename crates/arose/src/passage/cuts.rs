@@ -2,29 +2,31 @@
 
 use std::ops::Range;
 
-/// What is removed.
+/// The tokens to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
     /// Every token that some later window covers.
     Later,
-    /// The same, except the tokens of first windows: each repeated string stays whole somewhere.
+    /// The same, except the tokens of first windows: each repeated string remains complete
+    /// somewhere.
     WholeFirst,
     /// Every token that some repeated window covers.
     All,
 }
 
-/// What an occurrence is to its passage.
+/// The role of an occurrence in its passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Its first occurrence.
     First,
     /// A later one.
     Later,
-    /// Another one in the document of the first, where documents are counted.
+    /// Another occurrence in the document of the first, if documents are counted.
     Own,
 }
 
-/// The tokens that go, as disjoint ranges in order, given the occurrences in order of their start.
+/// Returns the tokens to remove, as disjoint ranges in order, given the occurrences in order of
+/// their start.
 ///
 /// ```
 /// use arose::passage::{Removal, Role, removed};
@@ -60,7 +62,7 @@ fn unite(ranges: &mut Vec<Range<u32>>, range: Range<u32>) {
     }
 }
 
-/// What is in `ranges` and not in `others`; both are disjoint and in order.
+/// Returns the part of `ranges` that is not in `others`; both are disjoint and in order.
 fn subtract(ranges: &[Range<u32>], others: &[Range<u32>]) -> Vec<Range<u32>> {
     let mut left = Vec::new();
     let mut others = others.iter().peekable();
@@ -91,7 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Token by token, it is what the definition says.
+        /// The result equals the definition, token by token.
         #[test]
         fn ranges_follow_the_definition(
             mut found in prop::collection::vec((0..30_u32, 1..8_u32, 0..3_usize), 0..12),

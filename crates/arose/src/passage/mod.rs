@@ -52,7 +52,7 @@ pub const DEFAULT_TOKENS: usize = 50;
 /// The largest length of a window.
 pub const MAX_TOKENS: usize = 1 << 16;
 
-/// The number of tokens in a gram for windows of `n_tokens`: half of them, rounded up.
+/// Returns the number of tokens in a gram for windows of `n_tokens`: half of them, rounded up.
 #[must_use]
 pub const fn gram_length(n_tokens: usize) -> usize {
     n_tokens.div_ceil(2)
@@ -62,7 +62,7 @@ pub const fn gram_length(n_tokens: usize) -> usize {
 ///
 /// # Errors
 ///
-/// If it is zero or greater than [`MAX_TOKENS`].
+/// Returns an error if it is zero or greater than [`MAX_TOKENS`].
 pub fn check_length(name: &'static str, n_tokens: usize) -> Result<usize, Error> {
     match n_tokens {
         1..=MAX_TOKENS => Ok(n_tokens),

@@ -1,29 +1,29 @@
 //! A reference: items whose windows are looked up in other texts.
 //!
-//! *Question.* Which of a few texts (test questions, a quotation) stand in a corpus, in part or as
+//! *Question.* Which of a few texts (test questions, a quotation) occur in a corpus, in part or as
 //! a whole?
 //!
 //! *Idea.* Hash every window of the items once. Each window of a text is looked up behind a small
-//! filter, so text that has nothing in common with the reference costs a hash and one look into
+//! filter, so text that has nothing in common with the reference costs one hash and one lookup in
 //! the filter. Windows that pass are compared by 122 bits of hash.
 //!
 //! *Short items.* An item with fewer tokens than a window has none. [`WholeItems`] finds it as a
 //! whole, if it has at least [`MIN_WHOLE`] tokens.
 //!
 //! *Cost.* Time linear in items and texts; memory about [`BYTES_PER_WINDOW`] bytes for each window
-//! of the items. *Error.* None but hash collisions, 2^-122 per pair of windows.
+//! of the items. *Error.* None except hash collisions, 2^-122 per pair of windows.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::rolling::{RollingHash, WindowHash};
 
-/// Items with fewer tokens are neither found nor missed.
+/// Items with fewer tokens are not decided.
 pub const MIN_WHOLE: usize = 8;
-/// Bytes of memory for each window of a reference, at most.
+/// Maximum bytes of memory for each window of a reference.
 pub const BYTES_PER_WINDOW: u64 = 48;
 
-/// Items in memory, to be found again in any text.
+/// An in-memory index of items that finds them in any text.
 ///
 /// ```
 /// use arose::passage::Reference;
@@ -40,7 +40,7 @@ pub struct Reference {
     /// Items and tokens, distinct window by distinct window.
     places: Vec<[u32; 2]>,
     filter: Filter,
-    /// The first distinct window for each beginning of a hash.
+    /// The first distinct window for each hash prefix.
     starts: Vec<u32>,
 }
 
@@ -48,11 +48,11 @@ pub struct Reference {
 #[derive(Debug, Clone, Copy)]
 struct Distinct {
     hash: WindowHash,
-    /// Where its places begin.
+    /// The index of its first place.
     places_at: u32,
 }
 
-/// A window of a text that the reference has too.
+/// A window of a text that is also in the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
     /// The first token in the text.
@@ -73,7 +73,7 @@ pub struct SharedRun {
 }
 
 impl Reference {
-    /// Of items given as token fingerprints, for windows of `n_tokens`.
+    /// Builds a reference from items given as token fingerprints, for windows of `n_tokens`.
     #[must_use]
     pub fn new<'a>(items: impl IntoIterator<Item = &'a [u64]>, n_tokens: usize) -> Self {
         let mut builder = Builder::new(n_tokens);
@@ -83,19 +83,19 @@ impl Reference {
         builder.finish()
     }
 
-    /// The number of windows of all items.
+    /// Returns the number of windows of all items.
     #[must_use]
     pub fn n_windows(&self) -> u64 {
         self.n_windows
     }
 
-    /// The number of distinct windows.
+    /// Returns the number of distinct windows.
     #[must_use]
     pub fn n_distinct(&self) -> usize {
         self.distinct.len()
     }
 
-    /// The places of a distinct window: items and tokens, in order.
+    /// Returns the places of a distinct window: items and tokens, in order.
     #[must_use]
     pub fn places(&self, window: u32) -> &[[u32; 2]] {
         let end = match self.distinct.get(window as usize + 1) {
@@ -105,7 +105,7 @@ impl Reference {
         &self.places[self.distinct[window as usize].places_at as usize..end]
     }
 
-    /// The windows of a text that the reference has too, in order.
+    /// Returns the windows of a text that are also in the reference, in order.
     #[must_use]
     pub fn hits(&self, tokens: &[u64]) -> Vec<Hit> {
         if tokens.len() < self.n_tokens || self.distinct.is_empty() {
@@ -121,7 +121,7 @@ impl Reference {
         if starts.is_empty() {
             return Vec::new();
         }
-        // The other half of the hash is needed for few texts.
+        // Few texts need the other half of the hash.
         let hashes = rolling.windows(self.n_tokens);
         let hit = |start: u32| {
             let window = self.find(hashes[start as usize])?;
@@ -130,8 +130,8 @@ impl Reference {
         starts.into_iter().filter_map(hit).collect()
     }
 
-    /// All maximal runs of at least one window that a text shares with an item, by item, then
-    /// place.
+    /// Returns all maximal runs of at least one window that a text shares with an item, by item,
+    /// then place.
     #[must_use]
     pub fn shared_runs(&self, tokens: &[u64]) -> Vec<SharedRun> {
         let mut joiner = Joiner::new(self.n_tokens as u32);
@@ -163,7 +163,7 @@ impl Reference {
     }
 }
 
-/// Takes items one after the other.
+/// Builds a [`Reference`] from items one after the other.
 #[derive(Debug)]
 pub struct Builder {
     n_tokens: usize,
@@ -172,7 +172,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// For windows of `n_tokens`.
+    /// Creates a builder for windows of `n_tokens`.
     #[must_use]
     pub fn new(n_tokens: usize) -> Self {
         Self {
@@ -192,7 +192,7 @@ impl Builder {
             .extend(placed.map(|(hash, token)| (hash, [item, token])));
     }
 
-    /// The reference.
+    /// Returns the reference.
     #[must_use]
     pub fn finish(mut self) -> Reference {
         self.windows.sort_unstable();
@@ -229,7 +229,7 @@ impl Builder {
 /// Bits of the first half of a window's hash.
 const HASH_BITS: u32 = 61;
 
-/// Says of most hashes that are not in a set that they are not.
+/// A filter that rejects most hashes that are not in a set.
 #[derive(Debug, Clone)]
 struct Filter {
     words: Vec<u64>,
@@ -240,7 +240,7 @@ struct Filter {
 }
 
 impl Filter {
-    /// Sixteen bits for each hash, three of them set, all in one word.
+    /// Creates a filter with sixteen bits for each hash, three of them set, all in one word.
     fn new(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
         let n_words = (hashes.len() / 4).next_power_of_two().max(2);
         let n_buckets = (hashes.len() / 2).next_power_of_two().max(2);
@@ -266,7 +266,7 @@ fn bits(hash: u64) -> u64 {
     1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63)
 }
 
-/// Short items, to be found as a whole.
+/// An index of short items that finds them as a whole.
 ///
 /// ```
 /// use arose::passage::WholeItems;
@@ -285,7 +285,8 @@ pub struct WholeItems {
 }
 
 impl WholeItems {
-    /// Of items of at least [`MIN_WHOLE`] tokens and their numbers; shorter ones are omitted.
+    /// Builds an index of items of at least [`MIN_WHOLE`] tokens and their numbers. Shorter items
+    /// are omitted.
     #[must_use]
     pub fn new<'a>(numbered: impl IntoIterator<Item = (u32, &'a [u64])>) -> Self {
         let mut items: HashMap<Vec<u64>, Vec<u32>> = HashMap::new();
@@ -315,13 +316,13 @@ impl WholeItems {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The places of items in a text: number and first token.
+    /// Returns the places of items in a text: number and first token.
     #[must_use]
     pub fn find(&self, tokens: &[u64]) -> Vec<[u32; 2]> {
         let mut found = Vec::new();
@@ -336,17 +337,17 @@ impl WholeItems {
     }
 }
 
-/// Joins windows of a text that follow each other in an item too.
+/// Joins windows of a text that are also consecutive in an item.
 #[derive(Debug)]
 pub struct Joiner {
     n_tokens: u32,
-    /// Runs that reach the window before, by item and token.
+    /// Runs that extend to the previous window, by item and token.
     open: Vec<SharedRun>,
     last: u32,
 }
 
 impl Joiner {
-    /// For windows of `n_tokens`.
+    /// Creates a joiner for windows of `n_tokens`.
     #[must_use]
     pub fn new(n_tokens: u32) -> Self {
         Self {
@@ -356,7 +357,7 @@ impl Joiner {
         }
     }
 
-    /// Takes the next window of the text, with its places in order, and tells of runs that end.
+    /// Adds the next window of the text, with its places in order, and reports runs that end.
     pub fn push(&mut self, start: u32, places: &[[u32; 2]], mut end: impl FnMut(SharedRun)) {
         if start != self.last + 1 {
             self.open.drain(..).for_each(&mut end);
@@ -385,7 +386,7 @@ impl Joiner {
         before.for_each(end);
     }
 
-    /// Tells of the runs that are left; the next window belongs to another text.
+    /// Reports the remaining runs. The next window belongs to another text.
     pub fn finish(&mut self, end: impl FnMut(SharedRun)) {
         self.open.drain(..).for_each(end);
     }
@@ -396,7 +397,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Runs by the definition: equal, at least `n` long, and longer on neither side.
+    /// Runs by the definition: equal, at least `n` long, and not extensible on either side.
     fn runs_by_definition(items: &[Vec<u64>], text: &[u64], n: usize) -> Vec<SharedRun> {
         let mut runs = Vec::new();
         for (number, item) in items.iter().enumerate() {

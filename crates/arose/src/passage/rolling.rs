@@ -1,7 +1,7 @@
 //! Rolling hashes of all windows of a text, each in constant time.
 //!
-//! A polynomial over the field of `2^61 - 1` elements. Modulo `2^64` the text of Thue and Morse and
-//! its complement would collide for every odd base; a prime modulus has no such texts.
+//! The hash is a polynomial over the field of `2^61 - 1` elements. Modulo `2^64`, the Thue-Morse
+//! text and its complement would collide for every odd base. A prime modulus has no such texts.
 
 use crate::mix::mix;
 
@@ -31,7 +31,7 @@ impl Prefixes {
         Self { hashes, base }
     }
 
-    /// The hash of every window of `n` values.
+    /// Returns the hash of every window of `n` values.
     fn windows(&self, n: usize) -> impl Iterator<Item = u64> {
         let power = power(self.base, n);
         let ends = self.hashes.iter().skip(n);
@@ -55,13 +55,14 @@ pub struct RollingHash<'a> {
 }
 
 impl<'a> RollingHash<'a> {
-    /// Of a text given as token fingerprints.
+    /// Prepares a text given as token fingerprints.
     #[must_use]
     pub fn new(tokens: &'a [u64]) -> Self {
         Self { tokens }
     }
 
-    /// A hash of every gram of `q` tokens, scattered over 64 bits; none if there are fewer tokens.
+    /// Returns a hash of every gram of `q` tokens, scattered over 64 bits; none if there are fewer
+    /// tokens.
     #[must_use]
     pub fn grams(&self, q: usize) -> Vec<u64> {
         let n_grams = (self.tokens.len() + 1).saturating_sub(q.max(1));
@@ -82,15 +83,17 @@ impl<'a> RollingHash<'a> {
             .fold(0, |hash, &token| push(hash, reduce(token)));
         take(0, hash);
         for (start, (&gone, &new)) in self.tokens.iter().zip(rest).enumerate() {
-            // The token that goes has the power of the length, once the others were shifted. What
-            // does not depend on the last hash comes first, so that hashes wait for less.
+            // After the shift, the token that leaves is multiplied by the power of the length.
+            // Terms that do not depend on the last hash are computed first, which shortens the
+            // dependency chain.
             let without = P - multiply(reduce(gone), power);
             hash = push(hash, add(reduce(new), without));
             take(start + 1, hash);
         }
     }
 
-    /// The hash of every window of `n_tokens`. Equal windows of any texts have equal hashes.
+    /// Returns the hash of every window of `n_tokens`. Equal windows of any texts have equal
+    /// hashes.
     #[must_use]
     pub fn windows(&self, n_tokens: usize) -> Vec<WindowHash> {
         let one = Prefixes::new(self.tokens.iter().copied(), BASES[0]);
@@ -154,7 +157,8 @@ mod tests {
     }
 
     proptest! {
-        /// Equal windows have equal hashes and others have not, wherever they stand.
+        /// Equal windows have equal hashes and different windows have different hashes, at any
+        /// position.
         #[test]
         fn hashes_tell_windows_apart(
             tokens in prop::collection::vec(0..3_u64, 0..60),

@@ -14,7 +14,7 @@ pub struct Place {
     pub token: u32,
 }
 
-/// Which places of a window count.
+/// The places of a window that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// All.
@@ -26,12 +26,12 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// What the occurrence at `place` of a passage is, given the first place of the passage.
+    /// Returns the role of the occurrence at `place`, given the first place of the passage.
     #[must_use]
     pub fn role(self, place: Place, first: Place) -> Role {
         match self {
             _ if place == first => Role::First,
-            // A document's repetition of itself is left alone.
+            // Repetition inside a document is ignored.
             Self::Across if place.doc == first.doc => Role::Own,
             _ => Role::Later,
         }
@@ -45,14 +45,14 @@ pub struct Occurrence {
     pub start: u32,
     /// The token after the last.
     pub end: u32,
-    /// How many places the passage has.
+    /// The number of places of the passage.
     pub count: u64,
-    /// The first of them.
+    /// The first place.
     pub first: Place,
 }
 
-/// The occurrences in each document of the passages of at least `n_tokens` tokens with at least
-/// `times` places (documents for [`Scope::Across`]), found by comparing sets of places.
+/// Returns the occurrences in each document of the passages of at least `n_tokens` tokens with at
+/// least `times` places (documents for [`Scope::Across`]), found by comparing sets of places.
 ///
 /// ```
 /// use arose::passage::{Scope, brute_force};
@@ -145,7 +145,7 @@ fn occurrences(
 }
 
 impl Occurrence {
-    /// The tokens of a document that `removal` takes, for its occurrences in order.
+    /// Returns the tokens of a document that `removal` removes, given its occurrences in order.
     #[must_use]
     pub fn removed(
         doc: u32,

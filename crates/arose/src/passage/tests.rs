@@ -1,4 +1,4 @@
-//! The worked examples of the definitions: occurrences, counts, longest shared runs, what is left.
+//! Worked examples of the definitions: occurrences, counts, longest shared runs, remaining text.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ impl Corpus {
         brute_force(&self.docs, n_tokens, 2, scope).collect()
     }
 
-    /// Occurrences as `[start,end)xcount`, documents apart by `; `.
+    /// Occurrences as `[start,end)xcount`, with documents separated by `; `.
     fn shown(&self, n_tokens: usize) -> String {
         let shown = |found: Vec<Occurrence>| {
             let one = |o: &Occurrence| format!("[{},{})x{}", o.start, o.end, o.count);
@@ -35,7 +35,7 @@ impl Corpus {
         all.map(shown).collect::<Vec<_>>().join("; ")
     }
 
-    /// What is left of each text, documents apart by `; `.
+    /// The remaining part of each text, with documents separated by `; `.
     fn left(&self, n_tokens: usize, scope: Scope, removal: Removal) -> String {
         let all = self.occurrences(n_tokens, scope).into_iter().enumerate();
         let left = all.map(|(doc, found)| {
@@ -49,7 +49,7 @@ impl Corpus {
         left.collect::<Vec<_>>().join("; ")
     }
 
-    /// The longest run of a document that stands at another place, at least `n_tokens` long.
+    /// The longest run of a document that also occurs at another place, at least `n_tokens` long.
     fn longest(&self, doc: usize, n_tokens: usize) -> usize {
         let text = &self.docs[doc];
         let mut longest = 0;
@@ -65,7 +65,7 @@ impl Corpus {
     }
 }
 
-/// Occurrences, and what is left after `later`, `whole-first` and `all`.
+/// Checks occurrences, and the remaining text after `later`, `whole-first` and `all`.
 #[track_caller]
 fn check(texts: &[&str], n_tokens: usize, occurrences: &str, left: [&str; 3]) {
     let corpus = Corpus::new(texts);
@@ -216,7 +216,7 @@ fn scopes() {
     assert_eq!(left(Scope::Within), "a rose is; is a rose is");
 }
 
-/// Units in place of tokens, compared by their text.
+/// Checks units instead of tokens, compared by their text.
 #[track_caller]
 fn check_units(texts: &[&str], unit: Unit, span: usize, occurrences: &str, left: &str) {
     let ranges: Vec<Vec<Range<usize>>> = texts.iter().map(|text| units(text, unit)).collect();

@@ -17,8 +17,8 @@ pub enum Unit {
     Sentence,
 }
 
-/// The units of a text, each with the whitespace after it; empty ones belong to the unit before,
-/// and those at the beginning to the first. Together they are the whole text.
+/// Returns the units of a text, each with the whitespace after it; empty ones belong to the unit
+/// before, and those at the beginning to the first. Together the units are the whole text.
 ///
 /// ```
 /// use arose::passage::{Unit, units};
@@ -44,7 +44,7 @@ pub fn units(text: &str, unit: Unit) -> Vec<Range<usize>> {
     }
 }
 
-/// Pieces that end at `ends`; blank ones are joined with the piece before.
+/// Returns the pieces that end at `ends`; blank ones are joined with the piece before.
 fn joined(text: &str, ends: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
     let mut units: Vec<Range<usize>> = Vec::new();
     let (mut start, mut has_text) = (0, false);
@@ -66,7 +66,7 @@ fn joined(text: &str, ends: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
     }
 }
 
-/// Where each line ends, its line break included.
+/// Returns the end of each line, including its line break.
 fn line_ends(text: &str) -> impl Iterator<Item = usize> {
     let is_break = |c: char| matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let breaks = text.match_indices(is_break);
@@ -77,7 +77,7 @@ fn line_ends(text: &str) -> impl Iterator<Item = usize> {
     ends.chain((!text.is_empty()).then_some(text.len()))
 }
 
-/// Where each paragraph ends, the empty lines after it included.
+/// Returns the end of each paragraph, including the empty lines after it.
 fn paragraph_ends(text: &str) -> impl Iterator<Item = usize> {
     let mut ends = Vec::new();
     let (mut start, mut is_after_blank) = (0, false);

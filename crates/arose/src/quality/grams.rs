@@ -1,16 +1,16 @@
-//! Numbers for words and n-grams, and how much of a text repeats.
+//! Numbers for words and n-grams, and the share of repeated text.
 
 use crate::mix::mix;
 
 /// Gives equal keys equal numbers, counted from 0 in order of appearance.
 ///
-/// Open addressing at half load. Slots depend on a seed; if that depends on all keys, nobody can
-/// choose keys that share a slot. Slots of earlier texts count as free, so that forgetting them
+/// Open addressing at half load. Slots depend on a seed. If the seed depends on all keys, an
+/// attacker cannot choose keys that share a slot. Slots of earlier texts count as free, so clearing
 /// takes no time.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     slots: Vec<Slot>,
-    /// The slots in use are a power of two, and this is one less.
+    /// The number of slots in use, a power of two, minus one.
     mask: usize,
     seed: u64,
     n_used: u32,
@@ -21,12 +21,12 @@ pub(super) struct Numbers {
 struct Slot {
     key: u64,
     number: u32,
-    /// When it was taken; in any other round it is free.
+    /// The round in which it was occupied; in any other round it is free.
     round: u32,
 }
 
 impl Numbers {
-    /// Forgets all and makes room for `n_keys`, more or less.
+    /// Clears the table and makes room for about `n_keys`.
     pub(super) fn clear(&mut self, n_keys: usize, seed: u64) {
         let n_slots = (2 * n_keys).next_power_of_two().max(16);
         if self.round == u32::MAX || self.slots.len() < n_slots {
@@ -39,7 +39,7 @@ impl Numbers {
         self.n_used = 0;
     }
 
-    /// The number of a key.
+    /// Returns the number of a key.
     pub(super) fn of(&mut self, key: u64) -> u32 {
         if 2 * self.len() > self.mask {
             self.grow();
@@ -57,7 +57,7 @@ impl Numbers {
         slot.number
     }
 
-    /// The slot of a key, or the free one where it belongs.
+    /// Returns the slot of a key, or the free one where it belongs.
     fn find(&self, key: u64) -> usize {
         let mut at = mix(key ^ self.seed) as usize & self.mask;
         while self.slots[at].round == self.round && self.slots[at].key != key {
@@ -77,13 +77,13 @@ impl Numbers {
         }
     }
 
-    /// Distinct keys so far.
+    /// Returns the number of distinct keys so far.
     pub(super) fn len(&self) -> usize {
         self.n_used as usize
     }
 }
 
-/// The words of a text: a number for each, and where its characters end in the text without
+/// The words of a text: a number for each, and the position of its end in the text without
 /// whitespace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words<'a> {
@@ -92,7 +92,7 @@ pub(super) struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// The characters of the words from `start` to `end`.
+    /// Returns the number of characters of the words from `start` to `end`.
     fn n_chars(&self, start: usize, end: usize) -> u64 {
         let before = |at: usize| at.checked_sub(1).map_or(0, |last| self.ends[last]);
         before(end) - before(start)
@@ -119,7 +119,7 @@ impl Grams {
 
     /// Starts with 5-grams.
     pub(super) fn start_with_five(&mut self, words: Words<'_>) {
-        // Odd and unlike each other, so that the same words in another order have another sum.
+        // Odd and different, so that the same words in another order have another sum.
         const FACTORS: [u64; 5] = [
             0x9E37_79B9_7F4A_7C15,
             0xBF58_476D_1CE4_E5B9,
@@ -136,7 +136,7 @@ impl Grams {
         self.n = 5;
     }
 
-    /// From n-grams to those of one word more.
+    /// Extends n-grams by one word.
     pub(super) fn grow(&mut self, words: Words<'_>) {
         let n_grams = (words.numbers.len() + 1).saturating_sub(self.n + 1);
         self.keys.truncate(n_grams);
@@ -147,8 +147,8 @@ impl Grams {
         self.n += 1;
     }
 
-    /// Characters of the most frequent n-gram, blanks included, times how often it occurs. Of
-    /// several that are as frequent the first counts.
+    /// Returns the characters of the most frequent n-gram, spaces included, times its number of
+    /// occurrences. Of equally frequent ones, the first counts.
     pub(super) fn top_chars(&mut self, words: Words<'_>, numbers: &mut Numbers, seed: u64) -> u64 {
         numbers.clear(self.keys.len(), seed);
         self.counts.clear();
@@ -168,8 +168,8 @@ impl Grams {
         n_chars * u64::from(self.counts[top])
     }
 
-    /// Characters of n-grams that came before, each word counted once: after a repeated n-gram the
-    /// search goes on behind its last word.
+    /// Returns the characters of n-grams that repeat an earlier one, each word counted once: after
+    /// a repeated n-gram, the search continues after its last word.
     pub(super) fn repeated_chars(&self, words: Words<'_>, numbers: &mut Numbers, seed: u64) -> u64 {
         numbers.clear(self.keys.len(), seed);
         let mut n_chars = 0;

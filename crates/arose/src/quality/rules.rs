@@ -2,7 +2,7 @@
 
 use super::Signals;
 
-/// Who published a rule.
+/// The publication of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Rae et al., *Scaling language models: methods, analysis and insights from training Gopher*,
@@ -16,10 +16,10 @@ pub enum Family {
 }
 
 impl Family {
-    /// All of them.
+    /// All families.
     pub const ALL: [Self; 3] = [Self::Gopher, Self::C4, Self::FineWeb];
 
-    /// The name of the filter with all its rules.
+    /// Returns the name of the filter with all its rules.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,16 +33,16 @@ impl Family {
 /// The values that pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
-    /// This one and greater ones.
+    /// This value and greater ones.
     AtLeast(f64),
-    /// This one and smaller ones.
+    /// This value and smaller ones.
     AtMost(f64),
-    /// These two and all between.
+    /// These two values and all between.
     Between(f64, f64),
 }
 
 impl Bound {
-    /// Whether a value passes.
+    /// Returns whether a value passes.
     #[must_use]
     pub fn admits(self, value: f64) -> bool {
         match self {
@@ -63,28 +63,28 @@ impl std::fmt::Display for Bound {
     }
 }
 
-/// A rule: a value of the text and where it must lie.
+/// A rule: a value of the text and the range in which it must lie.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Its name as a filter and as a column.
     pub name: &'static str,
-    /// Who published it.
+    /// Its publication.
     pub family: Family,
     /// The values that pass.
     pub bound: Bound,
-    /// What it measures, in words.
+    /// A description of the value.
     pub measures: &'static str,
     value: fn(&Signals) -> f64,
 }
 
 impl Rule {
-    /// The value that is judged.
+    /// Returns the value of a text.
     #[must_use]
     pub fn value(&self, signals: &Signals) -> f64 {
         (self.value)(signals)
     }
 
-    /// Whether the text fails the rule.
+    /// Returns whether the text fails the rule.
     #[must_use]
     pub fn rejects(&self, signals: &Signals) -> bool {
         !self.bound.admits(self.value(signals))
@@ -105,7 +105,7 @@ macro_rules! rule {
 
 use Bound::{AtLeast, AtMost, Between};
 
-/// How many rules there are; [`Selection`] has a bit for each.
+/// The number of rules; [`Selection`] has a bit for each.
 pub const N_RULES: usize = 28;
 
 /// All rules, in the order of columns.
@@ -146,14 +146,15 @@ pub static RULES: [Rule; N_RULES] = [
 pub struct Selection(pub u64);
 
 impl Selection {
-    /// The rules that a text fails.
+    /// Returns the rules that a text fails.
     #[must_use]
     pub fn failed(signals: &Signals) -> Self {
         let fails = |(i, rule): (usize, &Rule)| u64::from(rule.rejects(signals)) << i;
         Self(RULES.iter().enumerate().map(fails).sum())
     }
 
-    /// The rule of this name, or all rules of the family of this name; none if there is neither.
+    /// Returns the rule with this name, or all rules of the family with this name; none if neither
+    /// exists.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let is_meant = |rule: &Rule| rule.name == name || rule.family.as_str() == name;
@@ -162,25 +163,25 @@ impl Selection {
         (bits != 0).then_some(Self(bits))
     }
 
-    /// The rules of both.
+    /// Returns the rules in either selection.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The rules that are in both.
+    /// Returns the rules in both selections.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether there is no rule.
+    /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The rules, in order.
+    /// Returns the rules, in order.
     pub fn rules(self) -> impl Iterator<Item = &'static Rule> {
         let rules = RULES.iter().enumerate();
         rules
@@ -188,7 +189,7 @@ impl Selection {
             .map(|(_, rule)| rule)
     }
 
-    /// Their names, separated by commas.
+    /// Returns the names of the rules, separated by commas.
     #[must_use]
     pub fn names(self) -> String {
         let names: Vec<&str> = self.rules().map(|rule| rule.name).collect();

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::mix::SplitMix;
 
-/// The definitions, written down as they are published.
+/// The definitions as published.
 mod brute {
     use super::*;
 
@@ -192,7 +192,7 @@ fn odd_facts_have_weights() {
     }
 }
 
-/// Texts drawn from few words: what the reuse of words says without any compression.
+/// Texts of few words: the reuse of words detects them without compression.
 #[test]
 fn stuffed_texts_reuse_words() {
     for n_distinct in [5, 20, 50] {
@@ -206,7 +206,7 @@ fn stuffed_texts_reuse_words() {
     }
 }
 
-/// Twice the text takes about twice the slots; words that are all distinct, or all alike, too.
+/// Twice the text takes about twice the slots; so do words that are all distinct, or all the same.
 #[test]
 fn tables_stay_in_proportion() {
     let mut analyzer = Analyzer::default();
@@ -236,7 +236,7 @@ proptest! {
         prop_assert!(is_near(found.repetition.dup_5_grams, found.dup_grams[0]));
     }
 
-    /// Used again, an analyzer says the same.
+    /// A reused analyzer gives the same results.
     #[test]
     fn nothing_is_left_over(texts in prop::collection::vec("(rose |is |a |\n){0,60}", 1..5)) {
         let mut analyzer = Analyzer::default();

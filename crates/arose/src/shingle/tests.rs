@@ -14,7 +14,7 @@ fn set(text: &str, w: usize) -> ShingleSet {
     shingler(w).set(&Tokenizer::default().tokens(text).fingerprints)
 }
 
-/// The published values take Rabin fingerprints for the tokens themselves.
+/// The published values use Rabin fingerprints as tokens.
 #[test]
 fn rose_fingerprints() {
     let rabin = Rabin::default();
@@ -99,7 +99,7 @@ fn short_and_empty_documents() {
     assert!(is_short(15, FEATURE_W) && !is_short(16, FEATURE_W));
 }
 
-/// A short shingle holds its length: three tokens under w = 8 are not a window under w = 3.
+/// A short shingle includes its length: three tokens under w = 8 are not a window under w = 3.
 #[test]
 fn short_shingles_are_of_their_own_kind() {
     assert_eq!(
@@ -142,8 +142,8 @@ fn unspaced_documents_may_use_longer_shingles() {
     );
 }
 
-/// What edits of a text of 1,000 distinct words do to its similarity, against the formulas and
-/// figures of the literature.
+/// The effect of edits on the similarity of a text of 1,000 distinct words, compared with the
+/// formulas and numbers of the literature.
 mod edits {
     use super::*;
 
@@ -269,7 +269,7 @@ proptest! {
     }
 }
 
-/// Shuffled tokens keep the words and lose the shingles.
+/// Shuffling the tokens preserves the words but not the shingles.
 #[test]
 fn order_matters() {
     let tokens: Vec<u64> = (0..500).collect();

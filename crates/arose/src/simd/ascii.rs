@@ -1,14 +1,14 @@
 //! Boundaries of words in ASCII text, 64 bytes at a time.
 //!
-//! Each block becomes two masks: which bytes are letters or digits, and which are not ASCII. Where
-//! the first mask changes, a word begins or ends.
+//! Each block becomes two masks: bytes that are letters or digits, and bytes that are not ASCII. A
+//! word begins or ends where the first mask changes.
 
 /// Bytes classified at once.
 pub(super) const BLOCK: usize = 64;
 
-/// Calls `emit(start, end)` for each run of ASCII letters and digits, up to the run in which the
-/// first non-ASCII byte stands; returns where that run, or that byte, begins (the length of `bytes`
-/// where all is ASCII).
+/// Calls `emit(start, end)` for each run of ASCII letters and digits, up to the run that contains
+/// the first non-ASCII byte. Returns the beginning of that run, or of that byte (the length of
+/// `bytes` if all of it is ASCII).
 #[inline]
 pub(crate) fn words(bytes: &[u8], emit: impl FnMut(usize, usize)) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -84,7 +84,7 @@ fn words_by(
     bytes.len()
 }
 
-/// The last bytes of a text, filled up with blanks.
+/// Returns the last bytes of a text, padded with spaces.
 #[cold]
 pub(super) fn padded(rest: &[u8]) -> [u8; BLOCK] {
     let mut block = [b' '; BLOCK];
@@ -111,7 +111,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x80 * ONES;
 
 fn alphanumeric_of_word(word: u64) -> u64 {
-    // Without their high bits, bytes can be added to without a carry into the next.
+    // Without their high bits, bytes can be added without a carry into the next.
     let low = word & !HIGH;
     let in_range = |bytes: u64, first: u8, last: u8| {
         let at_least_first = bytes + ONES * u64::from(0x80 - first);
@@ -141,9 +141,10 @@ pub(super) fn masks_avx2(block: &[u8; BLOCK]) -> Masks {
 #[target_feature(enable = "avx2")]
 fn masks_of_half(half: &[u8; 32]) -> (u32, u32) {
     use std::arch::x86_64::*;
-    // SAFETY: the 32 bytes read are those of `half`, and the load asks for no alignment.
+    // SAFETY: the 32 bytes read are those of `half`, and the load requires no alignment.
     let bytes = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
-    // Shift the wanted range down to the least signed values; then one comparison tests both ends.
+    // Shift the wanted range down to the smallest signed values; then one comparison tests both
+    // ends.
     let in_range = |bytes, first: u8, n: u8| {
         let shifted = _mm256_add_epi8(bytes, _mm256_set1_epi8((0x80_u8).wrapping_sub(first) as i8));
         _mm256_cmpgt_epi8(_mm256_set1_epi8((0x80 + n) as i8), shifted)

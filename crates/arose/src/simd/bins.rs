@@ -1,13 +1,13 @@
 //! Minima of the bins of one permutation.
 //!
-//! The scattering into bins is scalar; the mixing before it runs over vectors, a batch at a time.
+//! The distribution into bins is scalar. The mixing before it is vectorized, one batch at a time.
 
 use crate::mix::mix;
 
 /// Shingles mixed at once.
 const BATCH: usize = 256;
 
-/// Lowers each bin to the least value that falls into it. A shingle's bin and value are the high
+/// Lowers each bin to the smallest value that falls into it. A shingle's bin and value are the high
 /// and the low half of `mix(shingle ^ seed) * bins.len()`; values stay below `u64::MAX`.
 pub(crate) fn lower_bins(shingles: &[u64], seed: u64, bins: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]

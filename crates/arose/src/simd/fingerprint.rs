@@ -1,34 +1,34 @@
 //! Fingerprints of the words of ASCII text, a batch of words at a time.
 //!
-//! The naive loop finds a word, hashes it and continues; where words end cannot be foreseen, so the
-//! processor guesses wrong every few bytes, and each hash waits for four multiplications. Here the
-//! places where words begin and end are spread out of a mask without a branch, and the words of a
-//! batch are mixed side by side.
+//! The naive loop finds a word, hashes it and continues. The ends of words are unpredictable, so
+//! the processor mispredicts a branch every few bytes, and each hash waits for four
+//! multiplications. Here the beginnings and ends of words are extracted from a mask without
+//! branches, and the words of a batch are mixed in parallel.
 
 use super::ascii::{BLOCK, Masks, masks_portable, padded};
 use crate::token::{fingerprint_words, words};
 
 /// Words hashed at once.
 const BATCH: usize = 128;
-/// A block has that many words at most, and one may be open.
+/// Maximum number of words: a block has at most half as many words as bytes, and one may be open.
 const MAX_WORDS: usize = BATCH + BLOCK / 2;
 
-/// How words are hashed.
+/// Settings for hashing words.
 #[derive(Clone, Copy)]
 pub(crate) struct Hashing {
     /// Bits set in each byte of a word.
     pub(crate) case_bits: u64,
-    /// Hashes the words that are longer than 16 bytes or begin less than that before the end.
+    /// Hashes words that are longer than 16 bytes or begin less than 16 bytes before the end.
     pub(crate) slow: fn(&[u8]) -> u64,
 }
 
 /// Memory for the words of a batch.
 pub(crate) struct Batch {
-    /// Where words begin and end, by turns.
+    /// The beginnings and ends of words, alternating.
     edges: [usize; 2 * BATCH + BLOCK],
     /// The first eight bytes of each word, and the next eight.
     halves: [[u64; MAX_WORDS]; 2],
-    /// The words to be hashed slowly.
+    /// The words that need the slow hash.
     slow: [usize; MAX_WORDS],
 }
 
@@ -41,9 +41,9 @@ impl Batch {
         }
     }
 
-    /// Appends the fingerprint of each run of ASCII letters and digits to `out`, up to the run in
-    /// which the first non-ASCII byte stands; returns where that run, or that byte, begins (the
-    /// length of `bytes` where all is ASCII).
+    /// Appends the fingerprint of each run of ASCII letters and digits to `out`, up to the run that
+    /// contains the first non-ASCII byte. Returns the beginning of that run, or of that byte (the
+    /// length of `bytes` if all of it is ASCII).
     pub(crate) fn hash(&mut self, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
         #[cfg(target_arch = "x86_64")]
         {
@@ -84,6 +84,9 @@ impl Batch {
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn hash_avx2(&mut self, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
         let masks = |block: &[u8; BLOCK]| super::ascii::masks_avx2(block);
+        // A closure has the features of this function and is inlined; a function passed by name is
+        // called for each block.
+        let spread = |edges, start, places: &mut [usize; BLOCK]| spread(edges, start, places);
         self.hash_by(bytes, hashing, masks, spread, out)
     }
 
@@ -100,7 +103,7 @@ impl Batch {
         let end = loop {
             if n_edges >= 2 * BATCH {
                 self.hash_words(n_edges / 2, bytes, hashing, out);
-                // The word that has no end yet.
+                // The open word, which has no end yet.
                 self.edges[0] = self.edges[n_edges - 1];
                 n_edges %= 2;
             }
@@ -116,7 +119,7 @@ impl Batch {
                 Some(block) => masks(block),
                 None => masks(&padded(rest)),
             };
-            // All bits, or those below the first that is not ASCII.
+            // All bits, or those below the first non-ASCII byte.
             let is_before = (non_ascii & non_ascii.wrapping_neg()).wrapping_sub(1);
             let edges = (alphanumeric ^ (alphanumeric << 1 | inside)) & is_before;
             inside = alphanumeric >> (BLOCK - 1);
@@ -173,10 +176,10 @@ pub(crate) const LENGTH_MASKS: [[u64; 2]; 17] = {
     masks
 };
 
-/// Writes the place of each edge; those after the last are anything.
+/// Writes the position of each edge. Values after the last are arbitrary.
 #[inline(always)]
 fn spread(mut edges: u64, start: usize, places: &mut [usize; BLOCK]) {
-    // In sixteens, since the number of edges in a block is not foreseen either.
+    // In groups of sixteen, since the number of edges in a block is unpredictable too.
     for places in places.as_chunks_mut::<16>().0 {
         for place in places {
             *place = start + edges.trailing_zeros() as usize;
@@ -202,13 +205,13 @@ mod avx512 {
         }
         indices
     };
-    /// Edges of a block, mostly.
+    /// Usual maximum number of edges of a block.
     const USUAL: usize = 24;
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn masks(block: &[u8; BLOCK]) -> Masks {
-        // SAFETY: the bytes read are those of `block`, and the load asks for no alignment.
+        // SAFETY: the bytes read are those of `block`, and the load requires no alignment.
         let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
         let in_range = |bytes, first: u8, n: u8| {
             let shifted = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first as i8));
@@ -270,7 +273,7 @@ mod tests {
     }
 
     proptest! {
-        /// Enough words for several batches, of all lengths, with a letter beyond ASCII at times.
+        /// Enough words for several batches, of all lengths, with occasional non-ASCII letters.
         #[test]
         fn all_versions_equal_a_word_at_a_time(
             pieces in prop::collection::vec("[a-zA-Z0-9]{0,20}[ .,\n]{0,3}|[a-z0-9 ]{0,70}", 0..120),

@@ -1,15 +1,15 @@
 //! ASCII text with one space for each gap, 64 bytes at a time.
 //!
-//! Each block becomes a mask of its whitespace. Where no two bytes of it follow each other, which
-//! is nearly always, the block is copied with spaces in their places; else the bytes to keep are
-//! moved together.
+//! Each block becomes a mask of its whitespace. If no two bytes of whitespace are adjacent, which
+//! is nearly always the case, the block is copied with spaces in their places. Otherwise the bytes
+//! to keep are moved together.
 
 use super::ascii::BLOCK;
 
 /// Copies `text` to `room` with one space for each run of whitespace; a run at the beginning is
-/// omitted if `in_gap`, which says of the end whether the last byte is whitespace. Stops before
-/// the ASCII character that stands before the first other one, and where less than [`BLOCK`] bytes
-/// of room are left. Returns how many bytes were read and written.
+/// omitted if `in_gap` is set. Afterwards `in_gap` says whether the last byte is whitespace. Stops
+/// before the ASCII character that precedes the first non-ASCII one, or if less than [`BLOCK`]
+/// bytes of space are left. Returns the numbers of bytes read and written.
 pub(crate) fn collapse(text: &[u8], in_gap: &mut bool, room: &mut [u8]) -> (usize, usize) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -96,7 +96,7 @@ fn collapse_by(
     (n_read, n_written)
 }
 
-/// The last bytes of a text, filled up with non-whitespace.
+/// Returns the last bytes of a text, padded with non-whitespace.
 #[cold]
 fn filled(rest: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
@@ -116,11 +116,11 @@ fn spaced_portable(block: &mut [u8; BLOCK]) -> Marks {
     Marks { gaps, non_ascii }
 }
 
-/// Moves the bytes to keep together; what follows them is anything.
+/// Moves the bytes to keep together. The bytes after them are arbitrary.
 #[inline(always)]
 fn pack(block: &[u8; BLOCK], kept: u64, out: &mut [u8; BLOCK]) {
     let mut n = 0;
-    // Without branches, and without a byte after the last to write to.
+    // Without branches, and without writing beyond the last byte.
     for (i, &byte) in block.iter().enumerate() {
         out[n % BLOCK] = byte;
         n += (kept >> i & 1) as usize;
@@ -135,7 +135,7 @@ mod wide {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn spaced_avx512(block: &mut [u8; BLOCK]) -> Marks {
-        // SAFETY: the bytes read are those of `block`, and the load asks for no alignment.
+        // SAFETY: the bytes read are those of `block`, and the load requires no alignment.
         let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
         let space = _mm512_set1_epi8(b' ' as i8);
         let shifted = _mm512_sub_epi8(bytes, _mm512_set1_epi8(b'\t' as i8));
@@ -179,10 +179,10 @@ mod wide {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn spaced_half(half: &mut [u8; 32]) -> (u32, u32) {
-        // SAFETY: the 32 bytes read are those of `half`, and the load asks for no alignment.
+        // SAFETY: the 32 bytes read are those of `half`, and the load requires no alignment.
         let bytes = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
         let space = _mm256_set1_epi8(b' ' as i8);
-        // Shifted down to the least signed values, one comparison tests both ends.
+        // After a shift down to the smallest signed values, one comparison tests both ends.
         let shifted = _mm256_add_epi8(bytes, _mm256_set1_epi8((0x80 - b'\t') as i8));
         let controls = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x85_u8 as i8), shifted);
         let gaps = _mm256_or_si256(controls, _mm256_cmpeq_epi8(bytes, space));

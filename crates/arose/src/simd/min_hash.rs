@@ -1,8 +1,9 @@
 //! Minima of many 32-bit permutations over one set.
 //!
 //! The naive loop loads, lowers and stores every minimum for every shingle. Here the minima of a
-//! block of permutations stay in registers, with their factors, while a batch of shingles goes by;
-//! the batch is small enough to stay in the first cache until all blocks have seen it.
+//! block of permutations stay in registers, with their factors, while a batch of shingles is
+//! processed. The batch is small enough to stay in the first-level cache until all blocks have
+//! processed it.
 
 use crate::mix::mix;
 
@@ -12,18 +13,18 @@ pub(crate) const GRAIN: usize = 4;
 /// Lanes of the widest vector.
 const LANES: usize = 16;
 
-/// Shingles that go by at once.
+/// Shingles per batch.
 const BATCH: usize = 1024;
 
-/// The high half of a mixed shingle, with 1 for 0: zero times any factor is zero, so that one
-/// shingle would be the minimum of every permutation.
+/// Returns the high half of a mixed shingle, with 1 instead of 0. Zero times any factor is zero, so
+/// one shingle would be the minimum of every permutation.
 #[inline(always)]
 pub(crate) fn narrow(shingle: u64) -> u32 {
     ((mix(shingle) >> 32) as u32).max(1)
 }
 
-/// Lowers each `minima[i]` to the least `factors[i] * x` over the narrowed shingles
-/// `x`. Both lists are of one length, a multiple of [`GRAIN`].
+/// Lowers each `minima[i]` to the smallest `factors[i] * x` over the narrowed shingles `x`. Both
+/// lists have the same length, a multiple of [`GRAIN`].
 pub(crate) fn lower_minima(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -45,7 +46,7 @@ pub(crate) fn lower_minima(shingles: &[u64], factors: &[u32], minima: &mut [u32]
 fn lower_minima_avx512(shingles: &[u64], factors: &[u32], minima: &mut [u32]) {
     lower_by_batches(shingles, factors, minima, |batch, factors, minima| {
         let (factors, minima) = lower_blocks::<128>(batch, factors, minima);
-        // Most of the 84 permutations of the literature; the other four go side by side.
+        // Most of the 84 permutations of the literature; the other four are processed in parallel.
         let (factors, minima) = lower_blocks::<80>(batch, factors, minima);
         let (factors, minima) = lower_blocks::<64>(batch, factors, minima);
         let (factors, minima) = lower_blocks::<32>(batch, factors, minima);
@@ -98,7 +99,7 @@ fn lower_blocks<'a, const N: usize>(
     (factors_rest, minima_rest)
 }
 
-/// Lowers what is left after the large blocks.
+/// Lowers the minima that remain after the large blocks.
 #[inline(always)]
 fn lower_rest(xs: &[u32], factors: &[u32], minima: &mut [u32]) {
     let (factors, minima) = lower_blocks::<LANES>(xs, factors, minima);
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
     use crate::mix::SplitMix;
 
-    /// Every version this processor can run gives what the portable one gives.
+    /// Every version that this processor can run gives the result of the portable one.
     #[test]
     fn all_versions_agree() {
         let mut random = SplitMix::new(1);

@@ -1,8 +1,8 @@
-//! Vectorized kernels: a portable function each, and a faster version for processors that support
-//! it.
+//! Vectorized kernels. Each has a portable function and faster versions for processors that support
+//! them.
 //!
-//! This is the one place with `unsafe` code, and only to call functions compiled for instructions
-//! whose presence was just checked. Every kernel has a portable twin that it equals bit for bit.
+//! This is the only place with `unsafe` code, which calls functions compiled for instructions whose
+//! presence was just checked. Every kernel equals its portable version bit for bit.
 
 pub(crate) mod ascii;
 pub(crate) mod bins;

@@ -1,28 +1,29 @@
 //! Projects tokens onto random signs and takes the majority, 64 bits at a time.
 //!
-//! The naive way keeps one counter per bit and adds one to each counter whose bit is set: 64
-//! additions for one 64-bit word. Turn the counters on their side instead: keep 64 of them in a
-//! few words, the *planes*, where plane `p` holds bit `p` of every counter. Two words are then
-//! added to 64 counters by five logical operations, a full adder for all 64 at once. Adders in a
-//! tree (carry-save, as in the population count of Harley and Seal) need one adder per word, and
-//! the majority is a comparison of planes, so that no counter is ever read out one by one.
+//! The naive method has one counter per bit and adds one to each counter whose bit is set: 64
+//! additions for one 64-bit word. Instead, the counters are transposed: 64 of them are stored in a
+//! few words, the *planes*, where plane `p` has bit `p` of every counter. Two words are then added
+//! to 64 counters by five logical operations, a full adder for all 64 at once. Adders in a tree
+//! (carry-save, as in the population count of Harley and Seal) need one adder per word. The
+//! majority is a comparison of planes, so no counter is ever read individually.
 //!
-//! Four features travel side by side in the lanes of a 256-bit register, each with its own
-//! counters; the lanes are added at the end. The counters are exact whatever the order, hence the
-//! result equals that of [`plain`](crate::simhash::plain) bit for bit.
+//! Four features are processed in parallel in the lanes of a 256-bit register, each with its own
+//! counters; the lanes are added at the end. The counters are exact for any order, so the result
+//! equals that of [`plain`](crate::simhash::plain) bit for bit.
 //!
-//! On one core of an AVX-512 Xeon, 384 bits, 1,000 features: plain counters 352 ns per feature,
-//! portable 12.4, AVX2 5.5, AVX-512 in 256-bit registers 3.6 (`bench/`). Eight
-//! lanes were slower with either, and intrinsics have little left to win: AVX2 spends most of its
-//! time on the 64-bit multiplications of the mixing, which it lacks.
+//! On one core of an AVX-512 Xeon, with 384 bits and 1,000 features, a feature takes 352 ns with
+//! simple counters, 12.4 ns with the portable version, 5.5 ns with AVX2 and 3.6 ns with AVX-512 in
+//! 256-bit registers (`bench/`). Eight lanes were slower with either. Intrinsics would gain little:
+//! AVX2 spends most of its time on the 64-bit multiplications of the mixing, for which it has no
+//! instruction.
 
 use crate::mix::mix;
 
-/// Features side by side: the 64-bit lanes of an AVX2 register.
+/// Features in parallel: the 64-bit lanes of an AVX2 register.
 const LANES: usize = 4;
-/// Vectors that one tree of adders takes in; `2^TREE_PLANES`.
+/// Vectors that one tree of adders adds; `2^TREE_PLANES`.
 const VECTORS: usize = 16;
-/// Planes inside the tree; what it carries out has weight 16.
+/// Planes inside the tree; its carry has weight 16.
 const TREE_PLANES: usize = 4;
 /// Features per block.
 const BLOCK: usize = LANES * VECTORS;
@@ -31,9 +32,9 @@ const PLANES: usize = 42;
 
 type Lanes = [u64; LANES];
 
-/// For each of `64 W` bits, whether more than half of the features project to a set bit.
+/// Returns for each of `64 W` bits whether more than half of the features project to a set bit.
 ///
-/// Bit `i` of word `j` looks at bit `i` of [`phi`]`(x, j)` of every feature `x`. A tie gives 0,
+/// Bit `i` of word `j` depends on bit `i` of [`phi`]`(x, j)` of every feature `x`. A tie gives 0,
 /// and so does an empty slice.
 pub(crate) fn majority<const W: usize>(features: &[u64]) -> [u64; W] {
     #[cfg(target_arch = "x86_64")]
@@ -68,7 +69,7 @@ fn majority_avx2<const W: usize>(features: &[u64]) -> [u64; W] {
     majority_portable(features)
 }
 
-/// The kernel; always inlined, so that each caller compiles it for its own instructions.
+/// The kernel, which is always inlined, so that each caller compiles it for its own instructions.
 #[inline(always)]
 fn majority_portable<const W: usize>(features: &[u64]) -> [u64; W] {
     let mut counters = [const { Counters::ZERO }; W];
@@ -86,7 +87,7 @@ fn majority_portable<const W: usize>(features: &[u64]) -> [u64; W] {
     std::array::from_fn(|j| counters[j].majority(features.len()))
 }
 
-/// Word `j` of up to [`BLOCK`] features; missing ones stay zero and so count for nothing.
+/// Word `j` of up to [`BLOCK`] features. Missing features are zero and have no effect.
 #[inline(always)]
 fn project(features: &[u64], j: usize) -> [Lanes; VECTORS] {
     let mut phis = [[0; LANES]; VECTORS];
@@ -96,7 +97,8 @@ fn project(features: &[u64], j: usize) -> [Lanes; VECTORS] {
     phis
 }
 
-/// How many features had each of 64 bits set: 64 counters per lane, plane `p` of weight `2^p`.
+/// The number of features with each of 64 bits set: 64 counters per lane, plane `p` with weight
+/// `2^p`.
 struct Counters {
     planes: [Lanes; PLANES],
 }
@@ -108,8 +110,8 @@ impl Counters {
 
     /// Adds a block, the `n_blocks`-th.
     ///
-    /// Each plane of the tree takes in pairs of vectors and hands half as many, of twice the
-    /// weight, to the next. The last carry ripples through the planes that `n_blocks` can reach.
+    /// Each plane of the tree adds pairs of vectors and passes half as many, of twice the weight,
+    /// to the next. The last carry ripples through the planes that `n_blocks` can reach.
     #[inline(always)]
     fn add(&mut self, mut vectors: [Lanes; VECTORS], n_blocks: usize) {
         let (tree, above) = self.planes.split_at_mut(TREE_PLANES);
@@ -126,7 +128,7 @@ impl Counters {
         }
     }
 
-    /// The bits whose counter, summed over the lanes, exceeds half of `n_features`.
+    /// Returns the bits whose counter, summed over the lanes, exceeds half of `n_features`.
     ///
     /// From the lowest plane up: a bit of the sum that differs from the same bit of the half
     /// decides, unless a higher one does.
@@ -188,7 +190,7 @@ mod tests {
 
     type Way = fn(&[u64]) -> [u64; 6];
 
-    /// Every way this processor can run.
+    /// Every version that this processor can run.
     fn ways() -> Vec<(&'static str, Way)> {
         let mut ways: Vec<(_, Way)> = vec![("portable", majority_portable), ("chosen", majority)];
         #[cfg(target_arch = "x86_64")]

@@ -1,15 +1,16 @@
 //! Rabin fingerprints of all windows of `w` words of 64 bits.
 //!
-//! The window slides by `s' = s * x^64 + old * x^(64 w) + new (mod P)`. Where the processor
-//! multiplies polynomials, that is two products, summed before one Barrett reduction of two more.
-//! Each step waits for the one before, so four parts of the text are taken side by side to fill the
-//! wait. Where it makes four products at once, short windows do not slide: each is the sum of its
-//! words times powers of `x^64`, eight windows at a time, and nothing waits. Elsewhere the products
-//! with the two constants are looked up byte by byte, sixteen independent look-ups a step.
+//! The window slides by `s' = s * x^64 + old * x^(64 w) + new (mod P)`. If the processor multiplies
+//! polynomials, that takes two products, summed before one Barrett reduction of two more. Each step
+//! depends on the one before, so four parts of the text are processed in parallel to hide the
+//! latency. If the processor computes four products at once, short windows do not slide: each is
+//! the sum of its words times powers of `x^64`, eight windows at a time, without dependencies. On
+//! other processors, the products with the two constants are looked up byte by byte, with sixteen
+//! independent lookups per step.
 
 use crate::rabin::Modulus;
 
-/// The longest window that is not slid: it takes as many products.
+/// The longest window that does not slide: it takes as many products as it has words.
 #[cfg(target_arch = "x86_64")]
 const MAX_AT_ONCE: usize = 12;
 
@@ -23,8 +24,8 @@ pub(crate) struct Slide {
     leave: u64,
     /// `floor(x^128 / P)` without its leading term.
     barrett: u64,
-    /// What each word of a window but the last is multiplied by: `x^(64 (w - 1)) .. x^64 mod P`;
-    /// nothing if windows are too long to be made at once.
+    /// The factor of each word of a window except the last: `x^(64 (w - 1)) .. x^64 mod P`. Empty
+    /// if windows are too long to be computed at once.
     factors: Vec<u64>,
     /// Products of each byte at each place with `shift` and with `leave`.
     tables: Box<[[[u64; 256]; 8]; 2]>,
@@ -51,7 +52,7 @@ impl Slide {
         }
     }
 
-    /// Appends the fingerprint of each window of `tokens`, which holds at least one.
+    /// Appends the fingerprint of each window of `tokens`, which contains at least one window.
     pub(crate) fn windows_into(&self, tokens: &[u64], out: &mut Vec<u64>) {
         #[cfg(target_arch = "x86_64")]
         if self.w <= MAX_AT_ONCE
@@ -100,7 +101,7 @@ mod multiplied {
     use super::Slide;
     use std::arch::x86_64::*;
 
-    /// Parts of a text that slide side by side.
+    /// Parts of a text that slide in parallel.
     const PARTS: usize = 4;
 
     impl Slide {
@@ -110,7 +111,7 @@ mod multiplied {
             let begin = out.len();
             out.resize(begin + n_windows, 0);
             let out = &mut out[begin..];
-            // Each part is a run of windows; what does not divide is left to the last, sliding
+            // Each part is a run of windows. The remainder is left to the last part, which slides
             // alone.
             let part_len = n_windows / PARTS;
             if part_len > self.w {
@@ -137,7 +138,7 @@ mod multiplied {
             self.slide_one(&tokens[8 * eights.len()..], rest);
         }
 
-        /// The first eight windows of `tokens`.
+        /// Returns the first eight windows of `tokens`.
         #[inline]
         #[target_feature(enable = "avx512f,vpclmulqdq")]
         fn eight_windows(&self, tokens: &[u64]) -> __m512i {
@@ -151,7 +152,7 @@ mod multiplied {
             _mm512_xor_si512(windows, eight(&tokens[self.w - 1..]))
         }
 
-        /// As in [`Self::step`], of four sums; the low half of each.
+        /// As in [`Self::step`], for four sums; returns the low half of each.
         #[inline]
         #[target_feature(enable = "avx512f,vpclmulqdq")]
         fn reduce_four(&self, sums: __m512i) -> __m512i {
@@ -205,7 +206,7 @@ mod multiplied {
         }
 
         /// `state * x^64 + old * x^(64 w) + new`, reduced. The state is the low half; the high half
-        /// holds anything.
+        /// is arbitrary.
         #[inline]
         #[target_feature(enable = "pclmulqdq,sse2")]
         fn step(&self, state: __m128i, old: u64, new: u64) -> __m128i {
@@ -252,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Lengths reach beyond the point from which four parts slide side by side.
+        /// Lengths extend beyond the point at which four parts slide in parallel.
         #[test]
         fn looked_up_equals_multiplied(
             seed in 0_u64..8,

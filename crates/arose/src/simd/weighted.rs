@@ -1,8 +1,8 @@
 //! First elements of many weighted orders over one set.
 //!
-//! An element of weight `w` stands at `h / w` in an order, where `h` is its hash; the first element
-//! is the one with the least. As in [`min_hash`](super::min_hash), the first elements of a block of
-//! orders stay in registers while all elements go by.
+//! An element of weight `w` has the position `h / w` in an order, where `h` is its hash. The first
+//! element is the one with the smallest position. As in [`min_hash`](super::min_hash), the first
+//! elements of a block of orders stay in registers while all elements are processed.
 
 use super::min_hash::narrow;
 
@@ -19,7 +19,7 @@ pub struct Element {
 }
 
 impl Element {
-    /// An element and its weight.
+    /// Creates an element with its weight.
     #[must_use]
     pub fn new(element: u64, weight: f64) -> Self {
         Self {
@@ -29,9 +29,9 @@ impl Element {
     }
 }
 
-/// Replaces each `firsts[i]` by the hash of the first element in the order of `factors[i]`, if one
-/// is before it; `firsts[i]` itself is that of an element of weight 1, or `u32::MAX` for none. Both
-/// lists are of one length, a multiple of [`LANES`].
+/// Replaces each `firsts[i]` by the hash of the first element in the order of `factors[i]`, if an
+/// element precedes it. `firsts[i]` itself is the hash of an element of weight 1, or `u32::MAX` for
+/// none. Both lists have the same length, a multiple of [`LANES`].
 pub(crate) fn find_firsts(elements: &[Element], factors: &[u32], firsts: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -93,7 +93,7 @@ fn find_block<const N: usize>(elements: &[Element], factors: &[u32; N], firsts: 
     for element in elements {
         for lane in 0..N {
             let hash = factors[lane].wrapping_mul(element.hash);
-            // Vectors convert signed numbers only.
+            // Vector instructions convert only signed numbers.
             let place = (hash >> 1) as i32 as f32 * element.stretch;
             let is_before = place < least[lane];
             least[lane] = if is_before { place } else { least[lane] };
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::mix::SplitMix;
 
-    /// Every version this processor can run gives what the portable one gives.
+    /// Every version that this processor can run gives the result of the portable one.
     #[test]
     fn all_versions_agree() {
         let mut random = SplitMix::new(1);

@@ -11,20 +11,20 @@
 //! *Cost.* Time `O(b)` for [`tail`], constant for the rest. *Error.* Exact except for rounding: the
 //! tails are sums of positive terms, accurate to about 12 digits even at `10^-72`.
 //!
-//! *Not for* documents with fewer than about 50 features: signs of feature sums replace a
+//! *Not for* documents with fewer than about 50 features: signs of feature sums act like a
 //! hyperplane only by the central limit theorem, and sums of zero count as matches.
 
 use std::f64::consts::PI;
 
 use crate::binomial;
 
-/// The probability that one bit agrees between documents of the given cosine.
+/// Returns the probability that one bit matches between documents of the given cosine.
 #[must_use]
 pub fn agreement(cosine: f64) -> f64 {
     1.0 - cosine.clamp(-1.0, 1.0).acos() / PI
 }
 
-/// The expected C-sim of documents of the given cosine.
+/// Returns the expected C-sim of documents of the given cosine.
 ///
 /// ```
 /// use arose::simhash::law;
@@ -35,25 +35,25 @@ pub fn expected_c_sim(cosine: f64, n_bits: u32) -> f64 {
     f64::from(n_bits) * agreement(cosine)
 }
 
-/// The standard deviation of C-sim when each bit agrees with the given probability.
+/// Returns the standard deviation of C-sim if each bit matches with the given probability.
 #[must_use]
 pub fn deviation(agreement: f64, n_bits: u32) -> f64 {
     (f64::from(n_bits) * agreement * (1.0 - agreement)).sqrt()
 }
 
-/// The angle, in radians, at which `c_sim` of `n_bits` are expected to agree.
+/// Returns the angle, in radians, at which `c_sim` of `n_bits` are expected to match.
 #[must_use]
 pub fn implied_angle(c_sim: u32, n_bits: u32) -> f64 {
     PI * f64::from(n_bits.saturating_sub(c_sim)) / f64::from(n_bits)
 }
 
-/// The cosine at which `c_sim` of `n_bits` are expected to agree.
+/// Returns the cosine at which `c_sim` of `n_bits` are expected to match.
 #[must_use]
 pub fn implied_cosine(c_sim: u32, n_bits: u32) -> f64 {
     implied_angle(c_sim, n_bits).cos()
 }
 
-/// The cosine left after replacing features of weight 1 by new ones.
+/// Returns the cosine after features of weight 1 were replaced by new ones.
 ///
 /// `squared_norm` is the sum of squared counts, the number of features if all are distinct.
 #[must_use]
@@ -61,7 +61,7 @@ pub fn cosine_after_replacing(n_replaced: f64, squared_norm: f64) -> f64 {
     1.0 - n_replaced / squared_norm
 }
 
-/// The probability that documents of the given cosine have a C-sim of at least `min_c_sim`.
+/// Returns the probability that documents of the given cosine have a C-sim of at least `min_c_sim`.
 ///
 /// ```
 /// use arose::simhash::law;

@@ -1,6 +1,6 @@
 //! Simhash: a few words whose differing bits measure the angle between two documents.
 //!
-//! *Question.* How similar are two texts as bags of features, wherever the changes are?
+//! *Question.* How similar are two texts as bags of features, regardless of where the changes are?
 //!
 //! *Idea.* A document is a vector with one axis per feature (token or shingle); each coordinate is
 //! the number of occurrences. Storing the vectors and computing their cosine is exact but large.
@@ -30,8 +30,8 @@
 //! no effect.
 //!
 //! *Not for* documents with fewer than about 50 features, whose sums are often zero, so that too
-//! many bits match (20 tokens, one replaced: 350.2 expected, 345.2 by the law); nor for word order:
-//! with tokens as features, shuffled sentences look equal; nor for containment.
+//! many bits match (20 tokens, one replaced: 350.2 expected, 345.2 by the law). *Not for* word
+//! order: with tokens as features, shuffled sentences look equal. *Not for* containment.
 //!
 //! Searching: [`pieces`] finds the pairs that differ in up to about 12 of 384 bits, [`tables`]
 //! those that differ in up to 3 of 64.
@@ -70,10 +70,10 @@ use crate::simd::project;
 /// The fingerprint of 48 bytes used throughout.
 pub type Fingerprint384 = Fingerprint<6>;
 
-/// `64 W` bits, one per hyperplane: on which side of it a document lies.
+/// `64 W` bits, one per hyperplane: the side on which a document lies.
 ///
-/// Bit `i` is bit `i % 64` of word `i / 64`. Compare only fingerprints of one [`Kind`]; a
-/// [`Sketch`] carries its kind along.
+/// Bit `i` is bit `i % 64` of word `i / 64`. Compare only fingerprints of the same [`Kind`]; a
+/// [`Sketch`] includes its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint<const W: usize>(pub [u64; W]);
 
@@ -84,14 +84,15 @@ impl<const W: usize> Fingerprint<W> {
         64 * W as u32
     };
 
-    /// The fingerprint of `features`, weighted by how often they occur; none without features.
+    /// Returns the fingerprint of `features`, weighted by their number of occurrences; none without
+    /// features.
     #[must_use]
     pub fn of(features: &[u64]) -> Option<Self> {
         const { assert!(Self::BITS > 0) };
         (!features.is_empty()).then(|| Self(project::majority(features)))
     }
 
-    /// The fingerprint of the set of `features`, where each counts once.
+    /// Returns the fingerprint of the set of `features`, where each counts once.
     #[must_use]
     pub fn of_distinct(features: &[u64]) -> Option<Self> {
         let mut distinct = features.to_vec();
@@ -100,23 +101,23 @@ impl<const W: usize> Fingerprint<W> {
         Self::of(&distinct)
     }
 
-    /// The fingerprint of features with weights, those of one feature adding up.
+    /// Returns the fingerprint of weighted features. The weights of the same feature add up.
     ///
-    /// None when no weight is above zero. For tf-idf pass every occurrence with its idf, or every
+    /// None if no weight is above zero. For tf-idf, pass every occurrence with its idf, or every
     /// feature once with the product.
     #[must_use]
     pub fn of_weighted(features: &[(u64, Weight)]) -> Option<Self> {
         plain::weighted(features.iter().copied())
     }
 
-    /// The number of agreeing bits.
+    /// Returns the number of matching bits.
     #[inline]
     #[must_use]
     pub fn c_sim(&self, other: &Self) -> u32 {
         Self::BITS - self.distance(other)
     }
 
-    /// The number of differing bits, their Hamming distance.
+    /// Returns the number of differing bits, their Hamming distance.
     #[inline]
     #[must_use]
     pub fn distance(&self, other: &Self) -> u32 {
@@ -125,7 +126,7 @@ impl<const W: usize> Fingerprint<W> {
     }
 }
 
-/// How many bits of similar documents agree, at least.
+/// The minimum number of matching bits of similar documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MinCSim<const W: usize>(u32);
 
@@ -137,11 +138,11 @@ impl MinCSim<6> {
 }
 
 impl<const W: usize> MinCSim<W> {
-    /// Checks that there are as many bits.
+    /// Checks that the fingerprint has at least this many bits.
     ///
     /// # Errors
     ///
-    /// When `agreeing` exceeds `64 W`.
+    /// Returns an error if `agreeing` exceeds `64 W`.
     pub fn new(agreeing: u32) -> Result<Self, Error> {
         if agreeing <= Fingerprint::<W>::BITS {
             Ok(Self(agreeing))
@@ -151,54 +152,54 @@ impl<const W: usize> MinCSim<W> {
         }
     }
 
-    /// Whether `c_sim` agreeing bits are enough.
+    /// Returns whether `c_sim` matching bits are enough.
     #[inline]
     #[must_use]
     pub fn reached_by(self, c_sim: u32) -> bool {
         c_sim >= self.0
     }
 
-    /// The bits that may differ: 12 for 372, 29 for 355.
+    /// Returns the bits that may differ: 12 for 372, 29 for 355.
     #[must_use]
     pub fn max_distance(self) -> u32 {
         Fingerprint::<W>::BITS - self.0
     }
 }
 
-/// What the features of a fingerprint are.
+/// The kind of features of a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Features {
-    /// Token fingerprints: blind to order.
+    /// Token fingerprints: insensitive to order.
     #[default]
     Tokens,
-    /// Fingerprints of shingles of so many tokens: sensitive to order, and to each changed token
-    /// as many times, so that thresholds must be tuned again.
+    /// Fingerprints of shingles of this many tokens. They are sensitive to order, and each changed
+    /// token affects as many shingles, so thresholds must be tuned again.
     Shingles(NonZeroU32),
 }
 
-/// How much a feature counts.
+/// The weight of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weights<'table> {
-    /// Its occurrences.
+    /// Its number of occurrences.
     #[default]
     Count,
     /// Once, however often it occurs.
     Binary,
-    /// Its occurrences, each times the feature's weight in a frozen table.
+    /// Its number of occurrences times its weight in a frozen table.
     Table(&'table WeightTable),
 }
 
-/// What fingerprints of `64 W` bits are made from.
+/// The settings of fingerprints of `64 W` bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Simhash<'table, const W: usize = 6> {
-    /// What the caller passes in as features.
+    /// The kind of features that the caller passes.
     pub features: Features,
-    /// How much each counts.
+    /// The weight of each feature.
     pub weights: Weights<'table>,
 }
 
 impl<const W: usize> Simhash<'_, W> {
-    /// What distinguishes these fingerprints from others.
+    /// Returns the kind of these fingerprints.
     #[must_use]
     pub fn kind(&self) -> Kind {
         let weighting = match self.weights {
@@ -212,9 +213,9 @@ impl<const W: usize> Simhash<'_, W> {
         }
     }
 
-    /// The fingerprint of one document; none if nothing in it has weight.
+    /// Returns the fingerprint of one document; none if no feature has weight.
     ///
-    /// The features come in any order, repeated as they occur.
+    /// The features may be in any order, with repetitions.
     #[must_use]
     pub fn fingerprint(&self, features: &[u64]) -> Option<Fingerprint<W>> {
         match self.weights {
@@ -226,7 +227,7 @@ impl<const W: usize> Simhash<'_, W> {
         }
     }
 
-    /// The fingerprint of one document together with its kind.
+    /// Returns the fingerprint of one document together with its kind.
     #[must_use]
     pub fn sketch(&self, features: &[u64]) -> Option<Sketch<W>> {
         let fingerprint = self.fingerprint(features)?;
@@ -235,18 +236,18 @@ impl<const W: usize> Simhash<'_, W> {
     }
 }
 
-/// What a fingerprint was made from; the number of bits is in its type.
+/// The settings with which a fingerprint was made. The number of bits is part of its type.
 ///
 /// Stored once with a collection of fingerprints, or with each in a [`Sketch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Kind {
-    /// What the features were.
+    /// The kind of features.
     pub features: Features,
-    /// How much they counted.
+    /// The weights of the features.
     pub weighting: Weighting,
 }
 
-/// The [`Weights`] of a fingerprint, with a table known by its digest.
+/// The [`Weights`] of a fingerprint, with a table identified by its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Weighting {
     /// See [`Weights::Count`].
@@ -258,17 +259,17 @@ pub enum Weighting {
     Table(u64),
 }
 
-/// A fingerprint that knows its kind.
+/// A fingerprint with its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sketch<const W: usize> {
-    /// What the fingerprint was made from.
+    /// The settings with which the fingerprint was made.
     pub kind: Kind,
     /// The bits.
     pub fingerprint: Fingerprint<W>,
 }
 
 impl<const W: usize> Sketch<W> {
-    /// The number of agreeing bits; none between different kinds, where it would mean nothing.
+    /// Returns the number of matching bits; none between different kinds, which cannot be compared.
     #[must_use]
     pub fn c_sim(&self, other: &Self) -> Option<u32> {
         (self.kind == other.kind).then(|| self.fingerprint.c_sim(&other.fingerprint))

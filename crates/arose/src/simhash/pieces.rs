@@ -21,7 +21,7 @@
 use super::Fingerprint;
 use crate::Error;
 
-/// A cut of `64 W` bits into pieces whose sizes differ by at most one, the larger ones first.
+/// A division of `64 W` bits into pieces whose sizes differ by at most one, the larger ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pieces<const W: usize> {
     n_pieces: u32,
@@ -35,11 +35,11 @@ impl Pieces<6> {
 }
 
 impl<const W: usize> Pieces<W> {
-    /// Cuts into `n_pieces`.
+    /// Divides the bits into `n_pieces`.
     ///
     /// # Errors
     ///
-    /// When a piece would have more than 64 bits or none.
+    /// Returns an error if a piece would have more than 64 bits or none.
     pub fn new(n_pieces: u32) -> Result<Self, Error> {
         let n_bits = Fingerprint::<W>::BITS;
         if (n_bits / 64..=n_bits).contains(&n_pieces) {
@@ -53,14 +53,15 @@ impl<const W: usize> Pieces<W> {
         }
     }
 
-    /// The number of bits in each piece.
+    /// Returns the number of bits in each piece.
     pub fn sizes(self) -> impl Iterator<Item = u32> {
         let n_bits = Fingerprint::<W>::BITS;
         let (size, larger) = (n_bits / self.n_pieces, n_bits % self.n_pieces);
         (0..self.n_pieces).map(move |position| size + u32::from(position < larger))
     }
 
-    /// The bits of each piece, in order of position: with the position, the keys to meet under.
+    /// Returns the bits of each piece, in order of position. Together with the position they are
+    /// the keys of a fingerprint.
     pub fn keys(self, fingerprint: &Fingerprint<W>) -> impl Iterator<Item = u64> {
         let mut start = 0;
         self.sizes().map(move |size| {
@@ -70,25 +71,27 @@ impl<const W: usize> Pieces<W> {
         })
     }
 
-    /// The most bits that may differ with the pair still certain to be found.
+    /// Returns the maximum number of differing bits at which a pair is certain to be found.
     #[must_use]
     pub fn certain_distance(self) -> u32 {
         self.n_pieces - 1
     }
 
-    /// The unrelated fingerprints among `n_stored` that one query is expected to meet.
+    /// Returns the expected number of unrelated fingerprints among `n_stored` that share a piece
+    /// with a query.
     #[must_use]
     pub fn expected_candidates(self, n_stored: u64) -> f64 {
         let per_piece = self.sizes().map(|size| 0.5_f64.powi(size as i32));
         n_stored as f64 * per_piece.sum::<f64>()
     }
 
-    /// The probability that a pair with so many differing bits, at random positions, is missed.
+    /// Returns the probability that a pair with `distance` differing bits, at random positions, is
+    /// missed.
     ///
-    /// That is, that every piece holds a differing bit. Inclusion and exclusion over the pieces
-    /// gives it in one line, as a sum of alternating terms that cancel; here it is built piece by
-    /// piece from positive terms, which stays exact for any cut, also an uneven one. Time
-    /// `O(64 W distance)`.
+    /// That is the probability that every piece has a differing bit. Inclusion and exclusion over
+    /// the pieces gives it in one line, as a sum of alternating terms that cancel. Here it is
+    /// computed piece by piece from positive terms, which stays exact for any division, even an
+    /// uneven one. Time `O(64 W distance)`.
     ///
     /// ```
     /// use arose::simhash::pieces::Pieces;
@@ -103,7 +106,7 @@ impl<const W: usize> Pieces<W> {
         let ln_factorials = ln_factorials(n_bits);
         let ln_choose =
             |n: usize, k: usize| ln_factorials[n] - ln_factorials[k] - ln_factorials[n - k];
-        // hit[k]: the probability that k differing bits among the pieces so far leave none out.
+        // hit[k]: the probability that k differing bits among the pieces so far hit every piece.
         let mut hit = vec![0.0; distance + 1];
         hit[0] = 1.0;
         let mut before = 0;
@@ -132,16 +135,16 @@ pub struct Neighbours {
     pub a: usize,
     /// The index of the second.
     pub b: usize,
-    /// How many bits differ.
+    /// The number of differing bits.
     pub distance: u32,
 }
 
-/// Fingerprints of one kind in memory, to be searched by their pieces.
+/// An in-memory index of fingerprints of one kind, searched by their pieces.
 #[derive(Debug, Clone)]
 pub struct PieceIndex<const W: usize> {
     pieces: Pieces<W>,
     fingerprints: Vec<Fingerprint<W>>,
-    /// For each position the pieces there with the index of their fingerprint, sorted.
+    /// For each position, the pieces at that position with the index of their fingerprint, sorted.
     tables: Vec<Vec<(u64, usize)>>,
 }
 
@@ -165,8 +168,8 @@ impl<const W: usize> PieceIndex<W> {
         }
     }
 
-    /// The fingerprints that share a piece with `query` and differ in at most `max_distance` bits,
-    /// as index and distance, by index.
+    /// Returns the fingerprints that share a piece with `query` and differ in at most
+    /// `max_distance` bits, as index and distance, by index.
     ///
     /// All there are if `max_distance` is at most [`Pieces::certain_distance`].
     #[must_use]
@@ -186,7 +189,7 @@ impl<const W: usize> PieceIndex<W> {
         found
     }
 
-    /// All pairs that share a piece and differ in at most `max_distance` bits, sorted.
+    /// Returns all pairs that share a piece and differ in at most `max_distance` bits, sorted.
     ///
     /// All there are if `max_distance` is at most [`Pieces::certain_distance`]. A run of `n` equal
     /// pieces costs `n (n - 1) / 2` comparisons.
@@ -205,8 +208,8 @@ impl<const W: usize> PieceIndex<W> {
         found
     }
 
-    /// The pair if it is close and `position` is the first piece it shares, so that it is found
-    /// once however many pieces it shares.
+    /// Returns the pair if it is close and `position` is the first piece it shares. So a pair is
+    /// found once, however many pieces it shares.
     fn pair(&self, a: usize, b: usize, max_distance: u32, position: usize) -> Option<Neighbours> {
         let (left, right) = (&self.fingerprints[a], &self.fingerprints[b]);
         let distance = left.distance(right);
@@ -220,13 +223,13 @@ impl<const W: usize> PieceIndex<W> {
     }
 }
 
-/// The rows of a sorted table with the given key.
+/// Returns the rows of a sorted table with the given key.
 fn run(table: &[(u64, usize)], key: u64) -> &[(u64, usize)] {
     let rest = &table[table.partition_point(|row| row.0 < key)..];
     &rest[..rest.partition_point(|row| row.0 == key)]
 }
 
-/// `size` bits, 1 to 64, from `start` on.
+/// Returns `size` bits, 1 to 64, starting at `start`.
 fn bits(words: &[u64], start: u32, size: u32) -> u64 {
     let (word_idx, shift) = ((start / 64) as usize, start % 64);
     let mut bits = words[word_idx] >> shift;
@@ -236,7 +239,7 @@ fn bits(words: &[u64], start: u32, size: u32) -> u64 {
     bits & (u64::MAX >> (64 - size))
 }
 
-/// The logarithms of `0!` to `n!`.
+/// Returns the logarithms of `0!` to `n!`.
 fn ln_factorials(n: u32) -> Vec<f64> {
     let mut sum = 0.0;
     let rest = (1..=n).map(|i| {
@@ -354,7 +357,7 @@ mod tests {
     }
 
     proptest! {
-        /// Put one after the other, the pieces are the fingerprint.
+        /// The concatenated pieces are the fingerprint.
         #[test]
         fn pieces_cover_each_bit_once(words: [u64; 6], n_pieces in 6_u32..=384) {
             let pieces = Pieces::new(n_pieces).unwrap();
@@ -389,7 +392,7 @@ mod tests {
         }
     }
 
-    /// Against values from exact integers, for even and uneven cuts and another width.
+    /// Compared with values from exact integers, for even and uneven divisions and another width.
     #[test]
     fn miss_is_exact() {
         let relative = |found: f64, exact: f64| (found / exact - 1.0).abs();

@@ -7,16 +7,16 @@
 use super::{Fingerprint, Weight};
 use crate::simd::project::phi;
 
-/// The fingerprint of `features`, each occurrence of weight 1; none without features.
+/// Returns the fingerprint of `features`, each occurrence of weight 1; none without features.
 #[must_use]
 pub fn fingerprint<const W: usize>(features: &[u64]) -> Option<Fingerprint<W>> {
     weighted(features.iter().map(|&feature| (feature, Weight::ONE)))
 }
 
-/// The fingerprint of features with weights; those of one feature add up.
+/// Returns the fingerprint of features with weights; those of one feature add up.
 ///
-/// None when no weight is above zero: a sum of zeros would make all such documents similar. The
-/// sums are integers, so their order does not matter, and cannot overflow below `2^31` features.
+/// None if no weight is above zero: sums of zero would make all such documents similar. The sums
+/// are integers, so their order does not matter, and cannot overflow below `2^31` features.
 #[must_use]
 pub fn weighted<const W: usize>(
     features: impl IntoIterator<Item = (u64, Weight)>,

@@ -1,10 +1,10 @@
 //! Permuted sorted tables: finds 64-bit fingerprints that differ in at most three bits.
 //!
-//! *Question.* Has a nearly identical page been seen among billions, if only eight bytes of each
-//! are stored?
+//! *Question.* Is there a nearly identical page among billions, if only eight bytes of each are
+//! stored?
 //!
 //! *Idea.* A sorted list finds the fingerprints that share leading bits with a query, but a
-//! differing bit may be among those. So keep several copies, each with other bits moved to the
+//! differing bit may be among those. So keep several copies, each with different bits moved to the
 //! front before sorting. Divide the bits into blocks. Three differing bits affect at most three of
 //! them, so with every choice of unaffected blocks as a leading part, all leading bits are right in
 //! one copy. Probe each copy by its leading bits and check the full distance of the fingerprints
@@ -24,13 +24,14 @@
 
 use super::Fingerprint;
 
-/// The most differing bits of similar fingerprints.
+/// The maximum number of differing bits of similar fingerprints.
 pub const MAX_DISTANCE: u32 = 3;
 
-/// The fingerprints of 64 bits within [`MAX_DISTANCE`] of a given one: `1 + 64 + 2016 + 41664`.
+/// The number of 64-bit fingerprints within [`MAX_DISTANCE`] of a given one:
+/// `1 + 64 + 2016 + 41664`.
 pub const N_NEIGHBOURS: u64 = 43_745;
 
-/// The pairs of unrelated pages expected to be similar by accident.
+/// Returns the expected number of pairs of unrelated pages that are similar by accident.
 ///
 /// ```
 /// use arose::simhash::tables::accidental_pairs;
@@ -41,7 +42,8 @@ pub fn accidental_pairs(n_pages: f64) -> f64 {
     n_pages * (n_pages - 1.0) / 2.0 * N_NEIGHBOURS as f64 / 2_f64.powi(64)
 }
 
-/// The fingerprints that share `n_leading` bits with a query by accident, in one table.
+/// Returns the expected number of fingerprints in one table that share `n_leading` bits with a
+/// query by accident.
 ///
 /// ```
 /// use arose::simhash::tables::expected_candidates;
@@ -53,14 +55,15 @@ pub fn expected_candidates(n_stored: f64, n_leading: u32) -> f64 {
     n_stored / 2_f64.powi(n_leading as i32)
 }
 
-/// Which bits lead in which table.
+/// The leading bits of each table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Design {
     /// Four blocks of 16 bits, one leads: 16 leading bits.
     Four,
     /// Five blocks of 13 or 12 bits, two lead: 25 or 26 leading bits.
     Ten,
-    /// Four blocks of 16 bits, one leads; the other 48 bits in four of 12, one follows: 28.
+    /// Four blocks of 16 bits, one leads; the other 48 bits are four blocks of 12, one follows: 28
+    /// leading bits.
     Sixteen,
     /// Six blocks of 11 or 10 bits, three lead: 31 to 33 leading bits.
     Twenty,
@@ -70,7 +73,7 @@ impl Design {
     /// All designs, the fewest tables first.
     pub const ALL: [Self; 4] = [Self::Four, Self::Ten, Self::Sixteen, Self::Twenty];
 
-    /// For each table the bits that lead, as a mask.
+    /// Returns the leading bits of each table, as a mask.
     #[must_use]
     pub fn leading(self) -> Vec<u64> {
         match self {
@@ -85,7 +88,7 @@ impl Design {
     }
 }
 
-/// 64-bit fingerprints in memory, to be searched within three bits.
+/// An in-memory index of 64-bit fingerprints that finds those within three bits.
 #[derive(Debug, Clone)]
 pub struct Tables {
     tables: Vec<Table>,
@@ -103,7 +106,8 @@ impl Tables {
         }
     }
 
-    /// All fingerprints within [`MAX_DISTANCE`] of `query`, as index and distance, by index.
+    /// Returns all fingerprints within [`MAX_DISTANCE`] of `query`, as index and distance, by
+    /// index.
     #[must_use]
     pub fn neighbours(&self, query: &Fingerprint<1>) -> Vec<(usize, u32)> {
         let [query] = query.0;
@@ -112,7 +116,7 @@ impl Tables {
             let earlier = &self.tables[..table_idx];
             for (differing, idx) in table.probe(query) {
                 let distance = differing.count_ones();
-                // A pair that agrees on the leading bits of several tables counts in the first.
+                // A pair that matches in the leading bits of several tables counts in the first.
                 if distance <= MAX_DISTANCE && earlier.iter().all(|t| t.leading & differing != 0) {
                     found.push((idx, distance));
                 }
@@ -126,7 +130,7 @@ impl Tables {
 /// One permuted and sorted copy.
 #[derive(Debug, Clone)]
 struct Table {
-    /// The bits that lead.
+    /// The leading bits.
     leading: u64,
     order: BitOrder,
     /// Permuted fingerprints with their indices, sorted.
@@ -148,7 +152,7 @@ impl Table {
         }
     }
 
-    /// What agrees with `query` on the leading bits: the differing bits, and the index.
+    /// Returns the rows that match `query` in the leading bits: the differing bits, and the index.
     fn probe(&self, query: u64) -> impl Iterator<Item = (u64, usize)> {
         let permuted = self.order.apply(query);
         let rest = u64::MAX >> self.leading.count_ones();
@@ -159,14 +163,14 @@ impl Table {
     }
 }
 
-/// An order of the 64 bits, as runs of bits that stay together: where each starts, how long it is.
+/// An order of the 64 bits, as runs of bits that stay together: the start and length of each.
 ///
 /// The first run becomes the most significant.
 #[derive(Debug, Clone)]
 struct BitOrder(Vec<(u32, u32)>);
 
 impl BitOrder {
-    /// The bits of the mask `leading` to the front.
+    /// Moves the bits of the mask `leading` to the front.
     fn new(leading: u64) -> Self {
         let mut order = runs(leading);
         order.extend(runs(!leading));
@@ -189,12 +193,12 @@ impl BitOrder {
     }
 }
 
-/// The lowest `length` bits, for 1 to 63.
+/// Returns the lowest `length` bits, for 1 to 63.
 const fn low(length: u32) -> u64 {
     (1 << length) - 1
 }
 
-/// The runs of set bits in a mask that has both set and clear bits.
+/// Returns the runs of set bits in a mask that has both set and clear bits.
 fn runs(mut mask: u64) -> Vec<(u32, u32)> {
     let mut runs = Vec::new();
     while mask != 0 {
@@ -206,7 +210,7 @@ fn runs(mut mask: u64) -> Vec<(u32, u32)> {
     runs
 }
 
-/// Cuts the set bits of `mask` into `n` blocks whose sizes differ by at most one, larger first.
+/// Divides the set bits of `mask` into `n` blocks whose sizes differ by at most one, larger first.
 fn blocks(mask: u64, n: usize) -> Vec<u64> {
     let bits: Vec<u64> = (0..64)
         .map(|i| 1 << i)
@@ -224,7 +228,7 @@ fn blocks(mask: u64, n: usize) -> Vec<u64> {
         .collect()
 }
 
-/// The unions of every choice of `k` blocks.
+/// Returns the unions of every choice of `k` blocks.
 fn choose(blocks: &[u64], k: u32) -> Vec<u64> {
     let choices = (0_u32..1 << blocks.len()).filter(|choice| choice.count_ones() == k);
     let union = |choice: u32| {
@@ -302,7 +306,7 @@ mod tests {
         }
     }
 
-    /// None of the 635,376 fingerprints at distance 4 is.
+    /// None of the 635,376 fingerprints at distance 4 is found.
     #[test]
     fn distance_four_is_never_reported() {
         let stored = Fingerprint([0x0123_4567_89AB_CDEF]);
@@ -320,8 +324,8 @@ mod tests {
         }
     }
 
-    /// Crowded: fingerprints with few random bits among zeros or ones, so that many are equal or
-    /// close and stand at either end of a run.
+    /// Crowded fingerprints, with few random bits among zeros or ones, so that many are equal or
+    /// close and lie at either end of a run.
     #[test]
     fn crowds_are_those_of_brute_force() {
         let mut random = SplitMix::new(4);

@@ -29,7 +29,7 @@ fn fast_equals_plain_at_the_boundaries() {
     }
 }
 
-/// One feature repeated fills every counter to the brim.
+/// One repeated feature fills every counter to its limit.
 #[test]
 fn equal_features_project_as_one() {
     for n in (1..=200).chain([1023, 1024, 1025, 65_535, 65_536, 65_537, 140_000]) {
@@ -52,7 +52,7 @@ fn ties_give_zero() {
     }
 }
 
-/// Other widths take the same words: word `j` depends on `j` alone.
+/// Other widths use the same words: word `j` depends on `j` alone.
 #[test]
 fn wider_fingerprints_extend_narrower_ones() {
     let features = random_features(&mut SplitMix::new(2), 333);
@@ -68,7 +68,7 @@ proptest! {
         prop_assert_eq!(Fingerprint384::of(&features), plain::fingerprint(&features));
     }
 
-    /// Few distinct features, so that repeats and ties abound.
+    /// There are few distinct features, so that repeats and ties are frequent.
     #[test]
     fn fast_equals_plain_with_repeats(features in prop::collection::vec(0_u64..5, 0..400)) {
         prop_assert_eq!(Fingerprint384::of(&features), plain::fingerprint(&features));
@@ -127,7 +127,7 @@ fn nothing_has_no_fingerprint() {
     assert_eq!(plain::fingerprint::<6>(&[]), None);
 }
 
-/// Fixes the projection for all time: stored fingerprints depend on it.
+/// The projection must never change: stored fingerprints depend on it.
 #[test]
 fn one_feature_is_its_projection() {
     use crate::mix::mix;
@@ -199,9 +199,9 @@ fn unrelated_documents_agree_on_half() {
     check_mean(401, 401, 200, 192.0);
 }
 
-/// Short documents agree more often than the law says: 345.18 for one of 20 tokens. A bit differs
-/// only if the other 19 signs sum to +1, `C(19, 10) / 2^19`, and the two tokens then decide
-/// differently; on -1 both sums are at most zero. That makes 384 (1 - 0.1762 / 2) = 350.17.
+/// Short documents have more matching bits than the law predicts: 345.18 for one of 20 tokens. A
+/// bit differs only if the other 19 signs sum to +1, `C(19, 10) / 2^19`, and the two tokens then
+/// decide differently; on -1 both sums are at most zero. That makes 384 (1 - 0.1762 / 2) = 350.17.
 #[test]
 fn one_of_20_replaced_is_biased_upward() {
     assert!((law::expected_c_sim(0.95, 384) - 345.18).abs() < 0.005);
@@ -235,7 +235,7 @@ fn shingles_feel_a_changed_token_as_often_as_they_are_long() {
     );
 }
 
-/// Tokens as features are blind to order, shingles are not.
+/// Tokens as features are insensitive to order, shingles are not.
 #[test]
 fn shingles_feel_the_order() {
     let tokens = random_features(&mut SplitMix::new(6), 400);
@@ -284,7 +284,7 @@ fn tables_weigh_each_occurrence() {
         weights: Weights::Table(&table),
         ..Simhash::default()
     };
-    // 1 twice weighs 5, 3 and 4 together 3, and 2 nothing.
+    // Two occurrences of 1 weigh 5, features 3 and 4 together weigh 3, and 2 weighs nothing.
     assert_eq!(simhash.fingerprint(&[1, 2, 1, 3, 4, 3]), Some(of(&[1])));
     assert_eq!(simhash.fingerprint(&[2, 2]), None);
     let light = WeightTable::new(vec![], Weight::ONE);

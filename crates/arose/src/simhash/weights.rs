@@ -1,9 +1,9 @@
 //! Token weights: fixed-point weights and the frozen table that assigns them.
 //!
-//! A rare word says more about a text than a common one. The usual weight of a feature is its
+//! A rare word characterizes a text better than a common one. The usual weight of a feature is its
 //! number of occurrences times the logarithm of its rarity (tf-idf; Spärck Jones 1972). Rarity is
-//! counted once over a sample and then *frozen*: another table gives other fingerprints, which must
-//! not be compared with the old ones. Hence [`WeightTable::digest`], part of every
+//! measured once on a sample and then *frozen*: another table gives other fingerprints, which must
+//! not be compared with the old ones. For this reason, [`WeightTable::digest`] is part of every
 //! [`Kind`](super::Kind).
 //!
 //! Weights are fixed-point numbers with 16 bits after the point, so that sums are exact and do not
@@ -24,7 +24,7 @@ impl Weight {
     ///
     /// # Errors
     ///
-    /// When `weight` is not a number in `0.0..=65535.0`.
+    /// Returns an error if `weight` is not a number in `0.0..=65535.0`.
     ///
     /// ```
     /// use arose::simhash::Weight;
@@ -41,10 +41,10 @@ impl Weight {
         }
     }
 
-    /// The inverse document frequency `ln(n_docs / n_docs_with)` of a feature.
+    /// Returns the inverse document frequency `ln(n_docs / n_docs_with)` of a feature.
     ///
-    /// Counts that contradict each other are moved to the nearest possible ones, so the weight
-    /// lies between 0 (in every document) and `ln(n_docs)` (in one or none).
+    /// Contradictory counts are adjusted to the nearest possible ones, so the weight is between 0
+    /// (in every document) and `ln(n_docs)` (in one document or none).
     #[must_use]
     pub fn idf(n_docs_with: u64, n_docs: u64) -> Self {
         let n_docs = n_docs.max(1);
@@ -52,7 +52,7 @@ impl Weight {
         Self((idf * 65536.0).round() as u32)
     }
 
-    /// The weight times `2^16`.
+    /// Returns the weight times `2^16`.
     #[must_use]
     pub const fn to_fixed(self) -> u32 {
         self.0
@@ -70,7 +70,8 @@ pub struct WeightTable {
 impl WeightTable {
     /// Freezes `rows`; any other feature weighs `unseen`.
     ///
-    /// The order of rows does not matter. Of several rows for a feature the lightest counts.
+    /// The order of rows does not matter. If there are several rows for a feature, the one with the
+    /// smallest weight counts.
     #[must_use]
     pub fn new(mut rows: Vec<(u64, Weight)>, unseen: Weight) -> Self {
         rows.sort_unstable();
@@ -78,14 +79,15 @@ impl WeightTable {
         Self { rows, unseen }
     }
 
-    /// The weight of one occurrence of `feature`.
+    /// Returns the weight of one occurrence of `feature`.
     #[must_use]
     pub fn weight(&self, feature: u64) -> Weight {
         let found = self.rows.binary_search_by_key(&feature, |row| row.0);
         found.map_or(self.unseen, |row_idx| self.rows[row_idx].1)
     }
 
-    /// Equal for equal tables, and different for others except for a chance of `2^-64`.
+    /// Returns a digest that is equal for equal tables. Different tables have the same digest with
+    /// probability `2^-64`.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let start = mix(u64::from(self.unseen.0) + 1);

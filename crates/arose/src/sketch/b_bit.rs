@@ -6,12 +6,12 @@ use crate::mix::mix;
 
 /// The low `b` bits of each value of another sketch, packed (Li & König 2010).
 ///
-/// Different minima agree in their low bits with probability `c = 2^-b`, which the estimate takes
-/// out again: `(agreement - c) / (1 - c)`. It can fall a little below 0; clamp it for display only.
+/// Different minima agree in their low bits with probability `c = 2^-b`, which the estimate
+/// corrects: `(agreement - c) / (1 - c)`. It can fall a little below 0; clamp it for display only.
 /// The variance is `(1 - J) / t * (J + 1 / (2^b - 1))`: at `J = 0.6`, 2.67 times that of the whole
 /// values for one bit, 1.11 times for four, 1.007 times for eight.
 ///
-/// Gives up: merging, and indexing by value.
+/// Drawback: sketches can be neither merged nor indexed by value.
 ///
 /// ```
 /// use arose::sketch::{BBit, NarrowMinHash, Sketcher};
@@ -31,7 +31,7 @@ impl BBit {
     ///
     /// # Errors
     ///
-    /// When `bits` is not 1, 2, 4 or 8.
+    /// Returns an error if `bits` is not 1, 2, 4 or 8.
     pub fn new(source: NarrowMinHash, bits: u32) -> Result<Self, Error> {
         match bits {
             1 | 2 | 4 | 8 => Ok(Self { source, bits }),
@@ -39,10 +39,11 @@ impl BBit {
         }
     }
 
-    /// Packs the low bits of whole values; what the last word has left stays zero.
+    /// Packs the low bits of whole values. Unused bits of the last word are zero.
     ///
-    /// The values are mixed first. The low bits of `a x` with odd `a` agree for two `x` under all
-    /// permutations or under none, which would make the samples of small sets one sample.
+    /// The values are mixed first. For two values of `x`, the low bits of `a x` with odd `a` agree
+    /// either under all permutations or under none. Without mixing, all MinHash values of a small
+    /// set would therefore amount to one.
     #[must_use]
     pub fn pack(&self, values: &[u32]) -> Vec<u64> {
         let low_bits = (1_u64 << self.bits) - 1;
@@ -57,7 +58,7 @@ impl BBit {
         (u64::BITS / self.bits) as usize
     }
 
-    /// How many of the values packed into two words differ.
+    /// Returns the number of differing values packed into two words.
     fn n_different(&self, a: u64, b: u64) -> u32 {
         // Fold each value onto its lowest bit, then count those bits.
         let mut different = a ^ b;

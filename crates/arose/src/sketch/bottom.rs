@@ -7,10 +7,10 @@ use crate::mix::mix;
 
 /// The `s` smallest values of one permutation (Broder's MIN_s), ascending.
 ///
-/// The estimate looks at the `s` smallest values of the *union* and counts those that both sketches
-/// hold. Dividing the number of shared values by `s`, or by the size of their union, would be
-/// biased. The variance is `J (1 - J) / s * (N - s) / (N - 1)` for a union of `N` elements; with `N
-/// <= s` the answer is exact.
+/// The estimate takes the `s` smallest values of the *union* and counts those that are in both
+/// sketches. Dividing the number of shared values by `s`, or by the size of their union, would be
+/// biased. The variance is `J (1 - J) / s * (N - s) / (N - 1)` for a union of `N` elements; with
+/// `N <= s` the result is exact.
 ///
 /// ```
 /// use arose::sketch::{BottomS, Sketcher};
@@ -26,7 +26,7 @@ pub struct BottomS {
 }
 
 impl BottomS {
-    /// The `s` smallest values under the permutation of `seed`.
+    /// Creates a sketcher of the `s` smallest values under the permutation of `seed`.
     #[must_use]
     pub fn new(s: NonZeroU16, seed: u64) -> Self {
         Self {
@@ -41,8 +41,8 @@ impl Sketcher for BottomS {
 
     fn sketch_into(&self, shingles: &[u64], out: &mut Vec<u64>) {
         out.clear();
-        // Values wait in a buffer of twice the size; once it is full, the lower half is kept and
-        // its greatest value turns most later ones away.
+        // Values are collected in a buffer of twice the size. When it is full, the lower half is
+        // kept, and its greatest value becomes a limit that rejects most later values.
         let (s, mut bar) = (self.s, u64::MAX);
         for &x in shingles {
             let value = mix(x ^ self.seed);

@@ -10,7 +10,7 @@ use super::{Mergeable, Sketcher, agreement, minima};
 use crate::mix::{SplitMix, mix};
 use crate::simd::min_hash::{GRAIN, lower_minima, narrow};
 
-/// How a permutation of the 64-bit values is made.
+/// A family of permutations of the 64-bit values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// `mix(x ^ seed_i)`: the reference, two multiplications.
@@ -20,7 +20,7 @@ pub enum Family {
     Linear,
 }
 
-/// The minima of any permutations over a set: the definition, for permutations of your own.
+/// Returns the minima of any given permutations over a set: the definition.
 ///
 /// ```
 /// use arose::sketch::signature;
@@ -53,7 +53,7 @@ pub struct MinHash {
 }
 
 impl MinHash {
-    /// `t` permutations of `family`, drawn by `seed`.
+    /// Creates `t` permutations of `family`, chosen by `seed`.
     #[must_use]
     pub fn new(family: Family, t: NonZeroU16, seed: u64) -> Self {
         Self {
@@ -98,18 +98,18 @@ impl Mergeable for MinHash {
 /// The minima of `t` permutations of the 32-bit values, applied to the high half of mixed shingles:
 /// `a_i * x mod 2^32` with odd `a_i`.
 ///
-/// Half the memory and eight lanes at once. Two disjoint sets of `n` shingles agree in a sample
-/// with probability about `n / 2^33`, 1.2e-6 for 10,000: admissible for documents, not for whole
-/// corpora.
+/// This takes half the memory and processes eight lanes at once. Two disjoint sets of `n` shingles
+/// have the same MinHash value with probability about `n / 2^33`, 1.2e-6 for 10,000. That is
+/// acceptable for documents, but not for whole corpora.
 #[derive(Debug, Clone)]
 pub struct NarrowMinHash {
     t: NonZeroU16,
-    /// Filled up to whole vectors with permutations whose minima are thrown away.
+    /// Padded to whole vectors with permutations whose minima are discarded.
     factors: Vec<u32>,
 }
 
 impl NarrowMinHash {
-    /// `t` permutations drawn by `seed`.
+    /// Creates `t` permutations chosen by `seed`.
     #[must_use]
     pub fn new(t: NonZeroU16, seed: u64) -> Self {
         let n_lanes = usize::from(t.get()).next_multiple_of(GRAIN);
@@ -119,13 +119,13 @@ impl NarrowMinHash {
         Self { t, factors }
     }
 
-    /// The number of permutations.
+    /// Returns the number of permutations.
     #[must_use]
     pub fn t(&self) -> usize {
         self.t.get().into()
     }
 
-    /// As [`Sketcher::sketch`], one permutation after the other: the oracle.
+    /// As [`Sketcher::sketch`], one permutation after the other: the reference implementation.
     #[must_use]
     pub fn sketch_plain(&self, shingles: &[u64]) -> Vec<u32> {
         if shingles.is_empty() {
@@ -165,7 +165,7 @@ impl Mergeable for NarrowMinHash {
     }
 }
 
-/// The parameters `(a, b)` of `t` permutations, `a` odd.
+/// Returns the parameters `(a, b)` of `t` permutations, `a` odd.
 fn draw(t: usize, seed: u64) -> impl Iterator<Item = (u64, u64)> {
     let mut random = SplitMix::new(seed);
     (0..t).map(move |_| (random.next_u64() | 1, random.next_u64()))

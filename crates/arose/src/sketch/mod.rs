@@ -4,8 +4,8 @@
 //!
 //! *Idea.* Put all possible shingles into a random order. The first shingle of `A ∪ B` in that
 //! order is equally likely to be any of them, so it lies in `A ∩ B` with a probability that *is*
-//! the Jaccard similarity, and exactly then both sets have the same first shingle. Keep the first
-//! shingles of many orders, or the first few of one order, and count matches.
+//! the Jaccard similarity. Exactly in this case, both sets have the same first shingle. Keep the
+//! first shingles of many orders, or the first few of one order, and count matches.
 //!
 //! The kinds differ in what they store and in their cost. All share this vocabulary: a [`Sketcher`]
 //! turns shingles into a list of values (empty if there are no shingles), estimates the similarity
@@ -16,7 +16,7 @@
 //! | kind | stores | time | variance at similarity J | for |
 //! |---|---|---|---|---|
 //! | [`MinHash`] | minima of `t` permutations, 64 bits each | `O(n t)` | `J (1 - J) / t` | the reference; super-shingles |
-//! | [`NarrowMinHash`] | the same in 32 bits | `O(n t)`, 8 lanes at once | the same, plus 1e-6 false matches | the fast default of that kind |
+//! | [`NarrowMinHash`] | the same in 32 bits | `O(n t)`, 8 lanes at once | the same, plus 1e-6 false matches | the optimized default of that kind |
 //! | [`BottomS`] | the `s` smallest of one permutation | `O(n)` | below `J (1 - J) / s` | exact for small sets |
 //! | [`ModM`] | values divisible by `m` | `O(n)` | `≈ J (1 - J) m / N` | containment |
 //! | [`OnePermutation`] | the minimum of each of `t` bins | `O(n + t)` | about `J (1 - J) / t` | speed; super-shingles after densification |
@@ -27,7 +27,7 @@
 //! Zhang 2012; Shrivastava 2017.
 //!
 //! *Not for* sets of fewer than about 50 elements, where every kind except bottom-s is coarse; nor
-//! for similarities near 0, which few values cannot distinguish from 0.
+//! for similarities near 0, which a few values cannot distinguish from 0.
 
 mod b_bit;
 mod bottom;
@@ -54,11 +54,11 @@ pub trait Sketcher {
     /// order; empty if there are none.
     fn sketch_into(&self, shingles: &[u64], out: &mut Vec<Self::Value>);
 
-    /// The estimated similarity of two sketched sets; none where it is undefined, as it is when
-    /// both sketches are empty or their sizes show that this sketcher did not make them.
+    /// Returns the estimated similarity of two sketched sets; none if it is undefined: if both
+    /// sketches are empty, or if their sizes show that this sketcher did not make them.
     fn estimate(&self, a: &[Self::Value], b: &[Self::Value]) -> Option<f64>;
 
-    /// The sketch of the set of `shingles`.
+    /// Returns the sketch of the set of `shingles`.
     fn sketch(&self, shingles: &[u64]) -> Vec<Self::Value> {
         let mut out = Vec::new();
         self.sketch_into(shingles, &mut out);
@@ -66,19 +66,19 @@ pub trait Sketcher {
     }
 }
 
-/// A kind of sketch from which that of a union can be made.
+/// A kind of sketch that can be merged into the sketch of a union.
 pub trait Mergeable: Sketcher {
-    /// The sketch of `A ∪ B` from those of `A` and `B`.
+    /// Returns the sketch of `A ∪ B` from those of `A` and `B`.
     fn merge(&self, a: &[Self::Value], b: &[Self::Value]) -> Vec<Self::Value>;
 }
 
-/// The share of places at which two lists of equal, non-zero length agree.
+/// Returns the share of positions at which two lists of equal, non-zero length agree.
 fn agreement<V: Eq>(a: &[V], b: &[V]) -> Option<f64> {
     let comparable = !a.is_empty() && a.len() == b.len();
     comparable.then(|| feature::agreement(a, b) as f64 / a.len() as f64)
 }
 
-/// The smaller value at each place; an empty list has nothing to say.
+/// Returns the smaller value at each position. An empty list is ignored.
 fn minima<V: Copy + Ord>(a: &[V], b: &[V]) -> Vec<V> {
     match (a, b) {
         ([], only) | (only, []) => only.to_vec(),

@@ -5,11 +5,12 @@ use std::num::NonZeroU64;
 use super::{Mergeable, Sketcher};
 use crate::mix::mix;
 
-/// The values of one permutation that `m` divides, ascending (Broder et al. 1997, `m = 25`).
+/// The values of one permutation that are divisible by `m`, ascending (Broder et al. 1997,
+/// `m = 25`).
 ///
-/// Every set is sampled at the same rate, so containment can be estimated as well as similarity;
-/// the price is a sketch that grows with the set. An empty sketch of a small set says nothing, and
-/// then there is no estimate.
+/// Every set is sampled at the same rate, so containment can be estimated as well as similarity; in
+/// return, the sketch grows with the set. If the sketch of a small set is empty, there is no
+/// estimate.
 ///
 /// ```
 /// use arose::sketch::{ModM, Sketcher};
@@ -32,8 +33,8 @@ impl ModM {
         Self { m, seed: mix(seed) }
     }
 
-    /// The sketch of bounded size: the values divisible by `2^j`, with the smallest `j` that leaves
-    /// at most `cap` of them; `m` itself is not used. Compare two such sketches after
+    /// Returns a sketch of bounded size: the values divisible by `2^j`, with the smallest `j` that
+    /// leaves at most `cap` of them; `m` itself is not used. Compare two such sketches after
     /// [`Self::coarsen`] to the larger `j`.
     #[must_use]
     pub fn sketch_capped(&self, shingles: &[u64], cap: usize) -> (u32, Vec<u64>) {
@@ -46,12 +47,12 @@ impl ModM {
         (j, values)
     }
 
-    /// Keeps what `2^j` divides: the sketch that a larger `m` would have made.
+    /// Keeps the values divisible by `2^j`: the sketch that a larger `m` would give.
     pub fn coarsen(values: &mut Vec<u64>, j: u32) {
         values.retain(|value| value.trailing_zeros() >= j);
     }
 
-    /// The estimated containment of `A` in `B`; none if `A` has no value.
+    /// Returns the estimated containment of `A` in `B`; none if `A` has no value.
     #[must_use]
     pub fn containment(&self, a: &[u64], b: &[u64]) -> Option<f64> {
         (!a.is_empty()).then(|| n_common(a, b) as f64 / a.len() as f64)

@@ -9,15 +9,15 @@ use crate::simd::bins::lower_bins;
 /// The value of a bin into which no shingle fell.
 pub const EMPTY_BIN: u64 = u64::MAX;
 
-/// One permutation cut into `t` bins, with the minimum of each (Li, Owen & Zhang 2012).
+/// One permutation divided into `t` bins, with the minimum of each (Li, Owen & Zhang 2012).
 ///
 /// One pass does the work of `t` permutations: the bin of a shingle is the high part of
-/// `mix(x) * t`, its value the rest. The estimate counts agreeing bins over those not empty in
-/// both. The sketch as made is raw: it merges, and small sets leave bins empty. Features need every
-/// bin filled: [`Self::densify`].
+/// `mix(x) * t`, its value the rest. The estimate divides the number of matching bins by the number
+/// of bins that are not empty in both. The raw sketch can be merged, and small sets leave bins
+/// empty. Super-shingles need every bin filled: [`Self::densify`].
 ///
-/// Gives up: samples are no longer independent when the set is smaller than `t`, so filter
-/// polynomials are only approximate there; flag sets below `2 t` as short.
+/// Drawback: values are not independent if the set is smaller than `t`, so filter polynomials are
+/// only approximate there. Flag sets below `2 t` as short.
 ///
 /// ```
 /// use arose::sketch::{OnePermutation, Sketcher};
@@ -34,7 +34,7 @@ pub struct OnePermutation {
 }
 
 impl OnePermutation {
-    /// `t` bins under the permutation of `seed`.
+    /// Creates `t` bins under the permutation of `seed`.
     #[must_use]
     pub fn new(t: NonZeroU16, seed: u64) -> Self {
         Self {
@@ -43,13 +43,13 @@ impl OnePermutation {
         }
     }
 
-    /// Whether a set of `n` shingles is too small for samples to be nearly independent.
+    /// Returns whether a set of `n` shingles is too small for nearly independent values.
     #[must_use]
     pub fn is_short(&self, n: usize) -> bool {
         n < 2 * self.t
     }
 
-    /// As [`Sketcher::sketch`], by the definition: the oracle.
+    /// As [`Sketcher::sketch`], by the definition: the reference implementation.
     #[must_use]
     pub fn sketch_plain(&self, shingles: &[u64]) -> Vec<u64> {
         if shingles.is_empty() {
@@ -68,11 +68,11 @@ impl OnePermutation {
             .collect()
     }
 
-    /// Fills each empty bin from the first non-empty one in an order of its own, the same for all
-    /// documents (Shrivastava 2017).
+    /// Fills each empty bin from a non-empty one: the first in an order that depends on the bin and
+    /// is the same for all documents (Shrivastava 2017).
     ///
-    /// The bin to look into is `hash(bin, attempt)`; after `16 t` attempts, which only a sketch
-    /// that is nearly empty needs, the next non-empty bin to the right is taken.
+    /// The bin to try is `hash(bin, attempt)`. After `16 t` attempts, which only a nearly empty
+    /// sketch needs, the next non-empty bin to the right is used.
     #[must_use]
     pub fn densify(&self, raw: &[u64]) -> Densified {
         let filled = |bin: usize| raw.get(bin).copied().filter(|&value| value != EMPTY_BIN);
@@ -97,10 +97,10 @@ impl OnePermutation {
         ((u128::from(hash) * self.t as u128) >> 64) as usize
     }
 
-    /// The bin of a shingle and its value there.
+    /// Returns the bin of a shingle and its value there.
     fn place(&self, shingle: u64) -> (usize, u64) {
         let product = u128::from(mix(shingle ^ self.seed)) * self.t as u128;
-        // The one value that means empty is given to its neighbour.
+        // The value reserved for empty bins is replaced by its neighbour.
         (
             (product >> 64) as usize,
             (product as u64).min(EMPTY_BIN - 1),
@@ -141,18 +141,19 @@ impl Mergeable for OnePermutation {
     }
 }
 
-/// A one-permutation sketch with every bin filled: fit for features, no longer for merging.
+/// A one-permutation sketch with every bin filled: suitable for super-shingles, but not for
+/// merging.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Densified(Vec<u64>);
 
 impl Densified {
-    /// One value per bin; empty for the empty set.
+    /// Returns one value per bin; empty for the empty set.
     #[must_use]
     pub fn values(&self) -> &[u64] {
         &self.0
     }
 
-    /// The share of agreeing bins; none where either set was empty.
+    /// Returns the share of matching bins; none if either set was empty.
     #[must_use]
     pub fn estimate(&self, other: &Self) -> Option<f64> {
         super::agreement(&self.0, &other.0)

@@ -7,7 +7,7 @@ fn size(n: usize) -> NonZeroU16 {
     NonZeroU16::new(n.try_into().unwrap()).unwrap()
 }
 
-/// Two random sets with exactly `common` elements in both and `only` in each alone.
+/// Two random sets with exactly `common` elements in both and `only` elements in one alone.
 fn pair_of_sets(seed: u64, common: usize, only: [usize; 2]) -> [Vec<u64>; 2] {
     let mut random = SplitMix::new(seed);
     let elements: Vec<u64> = (0..common + only[0] + only[1])
@@ -165,8 +165,8 @@ fn bottom_s_is_unbiased_and_exact_for_small_unions() {
     );
 }
 
-/// What the shared values are divided by matters: by `s`, or by the union of the sketches, is
-/// biased.
+/// The divisor of the shared values matters: `s`, or the size of the union of the sketches, gives a
+/// biased estimate.
 #[test]
 fn bottom_s_shortcuts_are_biased() {
     let (s, runs) = (64, 400);
@@ -187,7 +187,7 @@ fn bottom_s_shortcuts_are_biased() {
 }
 
 /// J = 0.4 with sizes 600 and 800, m = 25: mean 0.396 over 400 runs and containment 0.666 in the
-/// literature. A ratio of counts around 40 is a little biased; 4 standard errors hold it.
+/// literature. A ratio of counts around 40 is slightly biased, which 4 standard errors cover.
 #[test]
 fn mod_m_estimates_resemblance_and_containment() {
     let runs = 400_u64;
@@ -238,7 +238,7 @@ fn mod_m_capped_sketches_compare_at_the_larger_modulus() {
 
 /// One permutation in 64 bins, J = 0.6: variance 0.85, 0.87 and 1.28 of `J (1 - J) / t` for unions
 /// of 1000, 100 and 25, each within 4 standard errors (`sqrt(2 / runs)`, and as much again for the
-/// published figures, which are one run each).
+/// published numbers, which are one run each).
 #[test]
 fn one_permutation_variances() {
     let (t, runs) = (64, 2000);
@@ -312,7 +312,7 @@ fn b_bit_variances() {
     }
 }
 
-/// Values that survive in files.
+/// Files contain these values.
 #[test]
 fn sketches_are_frozen() {
     let set = [1, 2, 3];
@@ -342,7 +342,7 @@ mod lecture {
 
     const SETS: [&[u64]; 3] = [&[1, 3, 4], &[2, 5], &[1, 2, 4]];
 
-    /// The signature by row orders: each entry is the first row of the set in that order.
+    /// The sketch by row orders: each entry is the first row of the set in that order.
     fn rows(set: &[u64], orders: &[[u64; 5]]) -> Vec<u64> {
         let place =
             |order: [u64; 5]| move |row| order.iter().position(|&r| r == row).unwrap() as u64;
@@ -365,7 +365,7 @@ mod lecture {
         assert_eq!(agreements(&orders), [Some(0.0), Some(2.0 / 3.0), Some(0.0)]);
     }
 
-    /// Over all 120 orders the agreement is exactly the similarity.
+    /// Over all 120 orders, the share of matches is exactly the similarity.
     #[test]
     fn all_row_orders() {
         let mut orders = vec![vec![]];
@@ -405,8 +405,8 @@ mod lecture {
         assert_eq!(after_rows.collect::<Vec<_>>(), expected);
     }
 
-    /// Values agree slot by slot: the 155 in different slots does not count. And of these hashes
-    /// the smallest is 123, not the 192 once printed.
+    /// Values are compared slot by slot, so the 155 in different slots does not count. The smallest
+    /// of these hashes is 123, not 192 as printed in one source.
     #[test]
     fn slots_and_minima() {
         let [a, b] = [[192, 155, 187, 255], [143, 179, 187, 155]];
@@ -451,8 +451,8 @@ mod lecture {
     }
 }
 
-/// A shingle whose narrow value would be zero is no minimum of every permutation: two sets that
-/// share nothing but such values do not look alike.
+/// A shingle whose narrow value would be zero is not the minimum of every permutation: two sets
+/// that share only such values do not look similar.
 #[test]
 fn no_shingle_is_the_minimum_everywhere() {
     let zeros = [crate::mix::unmix(17), crate::mix::unmix(99)];
@@ -468,7 +468,7 @@ fn no_shingle_is_the_minimum_everywhere() {
     assert!(sketcher.estimate(&a, &b).unwrap() < 0.05);
 }
 
-/// Samples stay independent for tiny sets: disjoint ones of 3 and 20 elements.
+/// MinHash values stay independent for tiny sets: disjoint sets of 3 and 20 elements.
 #[test]
 fn b_bit_samples_of_small_sets_are_independent() {
     for n in [3, 20] {
@@ -494,7 +494,7 @@ fn a_set() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(any::<u64>(), 0..200)
 }
 
-/// What holds for every kind.
+/// Properties of every kind of sketch.
 fn check_sketcher<S: Sketcher>(sketcher: &S, set: &[u64]) {
     let sketch = sketcher.sketch(set);
     let mut disordered = [set, set].concat();
@@ -505,7 +505,7 @@ fn check_sketcher<S: Sketcher>(sketcher: &S, set: &[u64]) {
         "order or repeats matter"
     );
     assert_eq!(sketcher.sketch(&[]), []);
-    // Nothing to compare, or, where every set is sampled at the same rate, nothing in common.
+    // There is nothing to compare or, if every set is sampled at the same rate, nothing in common.
     assert!(matches!(sketcher.estimate(&sketch, &[]), None | Some(0.0)));
     assert_eq!(sketcher.estimate(&[], &[]), None);
     match sketcher.estimate(&sketch, &sketch) {

@@ -40,12 +40,12 @@ use crate::simd::weighted::{LANES, find_firsts};
 #[derive(Debug, Clone)]
 pub struct WeightedMinHash {
     t: NonZeroU16,
-    /// Filled up to whole vectors.
+    /// Padded to whole vectors.
     factors: Vec<u32>,
 }
 
 impl WeightedMinHash {
-    /// `t` orders drawn by `seed`.
+    /// Creates `t` orders chosen by `seed`.
     #[must_use]
     pub fn new(t: NonZeroU16, seed: u64) -> Self {
         let n_lanes = usize::from(t.get()).next_multiple_of(LANES);
@@ -57,8 +57,8 @@ impl WeightedMinHash {
         }
     }
 
-    /// The sketch of a set of elements, each given once with its weight in `0.0..=1.0`. Empty if
-    /// there is none; elements of weight 0 are as good as absent.
+    /// Returns the sketch of a set of elements, each given once with its weight in `0.0..=1.0`. The
+    /// sketch is empty if there are none. Elements of weight 0 have no effect.
     pub fn sketch(&self, elements: impl IntoIterator<Item = (u64, f64)>) -> Vec<u32> {
         let (mut whole, mut light) = (Vec::new(), Vec::new());
         for (element, weight) in elements {
@@ -77,26 +77,27 @@ impl WeightedMinHash {
         firsts
     }
 
-    /// The orders there are, those that fill up vectors included.
+    /// Returns the number of orders, including those that pad vectors.
     #[must_use]
     pub fn n_orders(&self) -> usize {
         self.factors.len()
     }
 
-    /// Replaces `minima` by the least hashes of `elements` in the first `n` orders, a multiple of
-    /// 4: the sketch of a set in which every element weighs 1. `u32::MAX` if there is none.
+    /// Replaces `minima` by the smallest hashes of `elements` in the first `n` orders, a multiple
+    /// of 4: the sketch of a set in which every element weighs 1. All are `u32::MAX` if there are
+    /// no elements.
     pub fn minima_into(&self, n: usize, elements: &[u64], minima: &mut Vec<u32>) {
         minima.clear();
         minima.resize(n, u32::MAX);
         self.lower_minima(elements, minima);
     }
 
-    /// Adds elements of weight 1 to a sketch by the first orders, as many as `minima` has.
+    /// Adds elements of weight 1 to a sketch of the first orders; `minima` has one value per order.
     pub fn lower_minima(&self, elements: &[u64], minima: &mut [u32]) {
         lower_minima(elements, &self.factors[..minima.len()], minima);
     }
 
-    /// Adds lighter elements to the sketch, by all orders, of elements that weigh 1.
+    /// Adds lighter elements to a sketch, in all orders, of elements that weigh 1.
     pub fn add_light(&self, light: &[LightElement], firsts: &mut [u32]) {
         find_firsts(light, &self.factors, firsts);
     }
@@ -106,7 +107,7 @@ impl WeightedMinHash {
 mod tests {
     use super::*;
 
-    /// Samples agree as often as the weighted Jaccard similarity says, within four standard errors
+    /// The share of matching values is the weighted Jaccard similarity, within four standard errors
     /// and the preference for heavy elements.
     #[test]
     fn issue_24_agreement_is_the_weighted_similarity() {
@@ -146,7 +147,7 @@ mod tests {
         }
     }
 
-    /// An element has one hash, whatever it weighs, so samples of two sites can agree.
+    /// An element has one hash, whatever its weight, so values of two sites can match.
     #[test]
     fn issue_24_weights_of_two_sites() {
         let sketcher = WeightedMinHash::new(160.try_into().unwrap(), 1);

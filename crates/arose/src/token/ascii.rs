@@ -3,13 +3,13 @@
 //! A token of up to 16 ASCII bytes takes two loads, two masks against the bytes that follow it, and
 //! setting the case bit (which does not change digits, since theirs is already set).
 //!
-//! The tokens equal those of the reference implementation for this reason: an ASCII character is
-//! never the second half of a composition, and no composition extends across one, so NFC can be
+//! The tokens equal those of the reference implementation for this reason. An ASCII character is
+//! never the second half of a composition, and no composition extends across one. So NFC can be
 //! applied separately on both sides of the boundary before it. Hence a stretch that begins with the
 //! token (or the character) that contains the first non-ASCII byte, and ends before the next ASCII
 //! separator, contains whole tokens and can be normalized separately. Compositions of the
 //! separators `<`, `=`, `>` with U+0338 are separators as well, and U+0338 alone begins no token,
-//! so they need not be seen together.
+//! so they need not be in the same stretch.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use super::{Case, Spacing, fingerprint, fingerprint_words, words};
 use crate::simd;
 use crate::simd::fingerprint::{Batch, Hashing, LENGTH_MASKS};
 
-/// Appends the fingerprints of the tokens of `text`; returns how many are of unspaced scripts.
+/// Appends the fingerprints of the tokens of `text`; returns how many belong to unspaced scripts.
 pub(super) fn fingerprints_into(case: Case, text: &str, out: &mut Vec<u64>) -> usize {
     // English has a token every six bytes; one growth then mostly suffices.
     out.reserve(text.len() / 6);
@@ -59,7 +59,7 @@ fn of_ascii(case: Case, bytes: &[u8], start: usize, end: usize) -> u64 {
     }
 }
 
-/// What folding sets in each byte.
+/// Returns the bits that case folding sets in each byte.
 fn case_bits(case: Case) -> u64 {
     match case {
         Case::Fold => 0x2020_2020_2020_2020,
@@ -67,7 +67,7 @@ fn case_bits(case: Case) -> u64 {
     }
 }
 
-/// Long tokens, and those within 16 bytes of the end of the text.
+/// Returns the fingerprint of a long token, or of one within 16 bytes of the end of the text.
 #[cold]
 fn of_ascii_slow(case: Case, token: &[u8]) -> u64 {
     match case {
@@ -76,7 +76,7 @@ fn of_ascii_slow(case: Case, token: &[u8]) -> u64 {
     }
 }
 
-/// The fingerprint of an ASCII token in lower case.
+/// Returns the fingerprint of an ASCII token in lower case.
 fn folded(token: &[u8]) -> u64 {
     let mut room = [0; 64];
     match room.get_mut(..token.len()) {
@@ -89,7 +89,7 @@ fn folded(token: &[u8]) -> u64 {
     }
 }
 
-/// Calls `sink` with each token of `text` in its normal form and with its place.
+/// Calls `sink` with each normalized token of `text` and its position.
 pub(super) fn for_each_place(case: Case, text: &str, mut sink: impl FnMut(&str, Range<usize>)) {
     let mut folded = String::new();
     let mut start = 0;
@@ -111,7 +111,7 @@ pub(super) fn for_each_place(case: Case, text: &str, mut sink: impl FnMut(&str, 
     }
 }
 
-/// Calls `sink` with the fingerprint of the first `max_bytes` of each token and with its place.
+/// Calls `sink` with the fingerprint of the first `max_bytes` of each token, and its position.
 pub(super) fn for_each_fingerprint(
     case: Case,
     text: &str,
@@ -137,8 +137,8 @@ pub(super) fn for_each_fingerprint(
     }
 }
 
-/// Tokens of a stretch that begins at `start`; where it had to be brought into NFC they share its
-/// place.
+/// Calls `sink` with the tokens of a stretch that begins at `start`. If it had to be normalized to
+/// NFC, they all have the position of the stretch.
 fn places_of_unicode(
     case: Case,
     stretch: &str,
@@ -157,7 +157,7 @@ fn places_of_unicode(
     .cut(&normal);
 }
 
-/// The length of the stretch up to the first ASCII byte that separates.
+/// Returns the length of the stretch up to the first ASCII separator.
 fn unicode_stretch(bytes: &[u8]) -> usize {
     let separates = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
     bytes.iter().position(separates).unwrap_or(bytes.len())

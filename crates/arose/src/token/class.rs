@@ -5,15 +5,15 @@ use std::sync::LazyLock;
 use icu_properties::props::{Alphabetic, GeneralCategory, Script};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// The role of a character in cutting tokens.
+/// The role of a character in tokenization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Class {
-    /// Belongs to no token and ends one.
+    /// Ends a token and belongs to none.
     Separator,
-    /// Continues any token, begins none.
+    /// Continues any token and begins none.
     Mark,
-    /// Runs of words, as in all scripts with spaces; decimal digits too.
+    /// Part of a word, as in all scripts with spaces; also decimal digits.
     Word,
     /// One token per character: Han, Hiragana.
     Single,
@@ -21,11 +21,11 @@ pub(super) enum Class {
     Katakana,
     /// Runs of Hangul.
     Hangul,
-    /// Cut at grapheme clusters: Thai, Lao, Khmer, Myanmar.
+    /// Split at grapheme clusters: Thai, Lao, Khmer, Myanmar.
     Cluster,
 }
 
-/// The class of a character.
+/// Returns the class of a character.
 #[inline]
 pub(super) fn class(c: char) -> Class {
     let code = c as usize;

@@ -1,6 +1,7 @@
 //! Tokens: the normalized words of a text, each with a 64-bit fingerprint.
 //!
-//! *Question.* What is left of a text without layout, case and punctuation, in any language?
+//! *Question.* How is a text in any language reduced to words, without layout, case and
+//! punctuation?
 //!
 //! *Idea.* The naive method splits at spaces; then `Rose,` and `rose` differ, and Chinese is one
 //! long word. Instead, normalize the text (Unicode NFC, then simple case folding) and take maximal
@@ -12,7 +13,7 @@
 //! *Parameters.* [`Case`]: folded by default.
 //!
 //! *Fingerprints.* A token of up to 16 bytes is two little-endian words, padded with zeros, mixed
-//! one after the other ([`fingerprint`]): this needs no branch on the length, and no two tokens of
+//! one after the other ([`fingerprint`]). This needs no branch on the length, and no two tokens of
 //! up to 8 bytes ever collide, since mixing is a bijection. Longer tokens are hashed with XXH3 and
 //! a fixed seed. Both are frozen.
 //!
@@ -38,20 +39,20 @@ use unicode::Cutter;
 /// Separates token fingerprints from other uses of the same hash; the first hexadecimal digits of
 /// e.
 const TOKEN_SEED: u64 = 0xB7E1_5162_8AED_2A6A;
-/// Separates image terms from words: the next digits of e.
+/// Separates images from words: the next digits of e.
 const IMAGE_SEED: u64 = 0xBF71_5880_9CF4_F3C7;
 
-/// What happens to upper and lower case.
+/// How upper and lower case are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Case {
     /// `Rose` and `rose` are one token (Unicode simple case folding).
     #[default]
     Fold,
-    /// `Rose` and `rose` are two.
+    /// `Rose` and `rose` are two tokens.
     Keep,
 }
 
-/// Cuts texts into tokens.
+/// Splits texts into tokens.
 ///
 /// ```
 /// use arose::token::Tokenizer;
@@ -61,13 +62,13 @@ pub enum Case {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokenizer {
-    /// What happens to upper and lower case.
+    /// How upper and lower case are treated.
     pub case: Case,
 }
 
 impl Tokenizer {
-    /// Calls `sink` with each normalized token; the reference implementation that the optimized one
-    /// must agree with.
+    /// Calls `sink` with each normalized token; the reference implementation, which the optimized
+    /// version must equal.
     pub fn for_each(&self, text: &str, mut sink: impl FnMut(&str)) {
         let normal = ComposingNormalizerBorrowed::new_nfc().normalize(text);
         Cutter::new(self.case, |token: &str, _, _| sink(token)).cut(&normal);
@@ -76,7 +77,8 @@ impl Tokenizer {
     /// As [`Self::for_each`], with the position of each token in the text, so that it can be
     /// marked there.
     ///
-    /// Where a stretch without ASCII separators is not in NFC, its tokens share its place.
+    /// If a stretch without ASCII separators is not in NFC, its tokens all have the position of the
+    /// stretch.
     ///
     /// ```
     /// use arose::token::Tokenizer;
@@ -88,8 +90,8 @@ impl Tokenizer {
         ascii::for_each_place(self.case, text, sink);
     }
 
-    /// Calls `sink` with the [`fingerprint`] and the place of each token; of longer tokens the
-    /// first `max_bytes`, to the last whole character, count. Faster than
+    /// Calls `sink` with the [`fingerprint`] and the position of each token. Only the first
+    /// `max_bytes` of a token count, up to the last complete character. This is faster than
     /// [`Self::for_each_place`], since no token is copied.
     ///
     /// ```
@@ -113,7 +115,7 @@ impl Tokenizer {
         ascii::fingerprints_into(self.case, text, out)
     }
 
-    /// The tokens of a text.
+    /// Returns the tokens of a text.
     #[must_use]
     pub fn tokens(&self, text: &str) -> Tokens {
         let mut tokens = Tokens::default();
@@ -121,7 +123,7 @@ impl Tokenizer {
         tokens
     }
 
-    /// As [`Self::tokens`], by way of [`Self::for_each`]: the oracle.
+    /// As [`Self::tokens`], through [`Self::for_each`]: the reference implementation.
     #[must_use]
     pub fn tokens_plain(&self, text: &str) -> Tokens {
         let normal = ComposingNormalizerBorrowed::new_nfc().normalize(text);
@@ -147,52 +149,52 @@ pub(crate) enum Spacing {
 pub struct Tokens {
     /// One fingerprint per token, in text order.
     pub fingerprints: Vec<u64>,
-    /// How many tokens are of scripts written without spaces (Han, Kana, Hangul, Thai and their
-    /// like).
+    /// The number of tokens in scripts written without spaces (Han, Kana, Hangul, Thai and
+    /// similar).
     pub n_unspaced: usize,
 }
 
 impl Tokens {
-    /// Appends the tokens of `text`; its ends separate.
+    /// Appends the tokens of `text`. No token extends beyond its ends.
     pub fn push_text(&mut self, tokenizer: &Tokenizer, text: &str) {
         self.n_unspaced += tokenizer.fingerprints_into(text, &mut self.fingerprints);
     }
 
-    /// Appends an image as one token: its URL as written, trimmed. It is hashed separately, so no
-    /// word is taken for it.
+    /// Appends an image as one token: its URL as written, trimmed. It is hashed with a separate
+    /// seed, so it never equals a word.
     pub fn push_image(&mut self, src: &str) {
         self.fingerprints
             .push(xxh3_64_with_seed(src.trim().as_bytes(), IMAGE_SEED));
     }
 
-    /// The number of tokens.
+    /// Returns the number of tokens.
     #[must_use]
     pub fn len(&self) -> usize {
         self.fingerprints.len()
     }
 
-    /// Whether there is no token at all. Such a document is not a near duplicate of anything.
+    /// Returns whether there are no tokens. Such a document is not a near duplicate of any other.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fingerprints.is_empty()
     }
 
-    /// Whether more than half of the tokens are of unspaced scripts, where a longer shingle is in
-    /// order.
+    /// Returns whether more than half of the tokens belong to unspaced scripts, for which longer
+    /// shingles are appropriate.
     #[must_use]
     pub fn is_mostly_unspaced(&self) -> bool {
         2 * self.n_unspaced > self.len()
     }
 
-    /// Empties the document and keeps its memory for the next one.
+    /// Clears the document and keeps its memory for the next one.
     pub fn clear(&mut self) {
         self.fingerprints.clear();
         self.n_unspaced = 0;
     }
 }
 
-/// The fingerprint of a token's bytes, which never changes. Tokens contain no NUL, which is what
-/// shorter ones are filled up with.
+/// Returns the fingerprint of a token's bytes, which never changes. Tokens contain no NUL, with
+/// which shorter tokens are padded.
 ///
 /// ```
 /// use arose::token::fingerprint;
@@ -209,13 +211,14 @@ pub fn fingerprint(token: &[u8]) -> u64 {
     fingerprint_words(low, high)
 }
 
-/// The fingerprint of a token of up to 16 bytes as two little-endian words padded with zeros.
+/// Returns the fingerprint of a token of up to 16 bytes as two little-endian words padded with
+/// zeros.
 #[inline]
 pub(crate) fn fingerprint_words(low: u64, high: u64) -> u64 {
     mix(mix(low ^ TOKEN_SEED) ^ high)
 }
 
-/// The two little-endian words of 16 bytes.
+/// Returns the two little-endian words of 16 bytes.
 #[inline]
 pub(crate) fn words(bytes: &[u8; 16]) -> [u64; 2] {
     let word = |half: usize| {

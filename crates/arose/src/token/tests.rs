@@ -7,7 +7,8 @@ fn words_of(text: &str, case: Case) -> Vec<String> {
     words
 }
 
-/// The plain tokens are as expected and the fast fingerprints are theirs.
+/// The reference implementation gives the expected tokens, and the optimized version their
+/// fingerprints.
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     assert_eq!(words_of(text, Case::Fold), expected, "{text:?}");
@@ -111,7 +112,7 @@ fn lengths_around_every_limit() {
     }
 }
 
-/// Files hold these values.
+/// Files contain these values.
 #[test]
 fn fingerprints_are_frozen() {
     let of = |token: &str| fingerprint(token.as_bytes());
@@ -153,7 +154,7 @@ fn short_tokens_never_collide() {
     assert_eq!(all.len(), n);
 }
 
-/// Text that mixes everything the fast path must distinguish.
+/// Text that mixes everything that the optimized version must distinguish.
 fn mixed_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z0-9]{1,20}",

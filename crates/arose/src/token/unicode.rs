@@ -8,15 +8,15 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::class::{Class, class};
 use super::{Case, Spacing};
 
-/// Cuts text into tokens and hands each to its sink, with its place in the text.
+/// Splits text into tokens and passes each to its sink, with its position in the text.
 pub(super) struct Cutter<F> {
     case: Case,
     sink: F,
     /// The token being built, or the whole run for clusters.
     run: String,
-    /// The class of the run; a separator when there is none.
+    /// The class of the run; a separator if there is no run.
     run_class: Class,
-    /// Where the run stands in the text.
+    /// The position of the run in the text.
     place: Range<usize>,
 }
 
@@ -31,7 +31,7 @@ impl<F: FnMut(&str, Spacing, Range<usize>)> Cutter<F> {
         }
     }
 
-    /// Cuts a whole text; its ends separate.
+    /// Splits a whole text. No token extends beyond its ends.
     pub(super) fn cut(&mut self, normal_text: &str) {
         for (at, c) in normal_text.char_indices() {
             self.push(at, c);
@@ -76,7 +76,7 @@ impl<F: FnMut(&str, Spacing, Range<usize>)> Cutter<F> {
                 (self.sink)(&self.run, Spacing::Unspaced, self.place.clone());
             }
             Class::Cluster => {
-                // Folding leaves the length of these scripts alone.
+                // Case folding does not change the length of text in these scripts.
                 for (at, cluster) in self.run.grapheme_indices(true) {
                     let start = self.place.start + at;
                     let place = start..start + cluster.len();

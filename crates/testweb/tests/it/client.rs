@@ -1,4 +1,4 @@
-//! A client that hides nothing: raw bytes and how they ended.
+//! A client that shows raw bytes and how a connection ended.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
@@ -11,14 +11,14 @@ use testweb::{Config, Fault, Kind, Names, PageCount, Robots, Server};
 pub(crate) enum End {
     Closed,
     Reset,
-    /// Nothing came for a while.
+    /// No bytes arrived for a while.
     Quiet,
-    /// As much came as was asked for.
+    /// As many bytes arrived as requested.
     Enough,
 }
 
-/// How long to wait before calling it quiet. Only what is silent for ever is waited for briefly;
-/// all else may take its time, or tests would fail on a busy machine.
+/// How long to wait before a connection counts as quiet. Only a connection that is silent forever
+/// is waited for briefly. All others may take their time, or tests would fail on a busy machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
     Brief,
@@ -33,7 +33,7 @@ impl Patience {
         }
     }
 
-    /// For a host's name and a path on it.
+    /// A request for a path on a host.
     pub(crate) fn with(server: &Server, host: &str, target: &str) -> Self {
         let idx = server.web.find_host(host);
         let own = idx.map(|idx| &server.web.hosts()[idx as usize]);
@@ -46,7 +46,7 @@ impl Patience {
     }
 }
 
-/// Every kind of host, small.
+/// Every kind of host, with few pages.
 pub(crate) fn config() -> Config {
     Config {
         n_hosts: 84,
@@ -62,7 +62,8 @@ pub(crate) fn name_of(server: &Server, kind: Kind) -> String {
     found.unwrap().name.clone()
 }
 
-/// Asks the host's address and reads until the end, a quiet moment, or `most` bytes.
+/// Sends a request to the IP address of the host and reads until the end, a quiet moment, or `most`
+/// bytes.
 pub(crate) fn ask(server: &Server, host: &str, request: &str, most: usize) -> (Vec<u8>, End) {
     let idx = server.web.find_host(host).unwrap();
     let address = server.web.hosts()[idx as usize].address;
@@ -97,7 +98,7 @@ pub(crate) fn request(host: &str, target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
 }
 
-/// A reply, taken apart.
+/// A parsed response.
 pub(crate) struct Fetched {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -111,7 +112,7 @@ impl Fetched {
     }
 }
 
-/// Fetches from an address; `None` when no whole reply came.
+/// Fetches a URL; `None` if no complete response arrived.
 pub(crate) fn fetch(
     server: &Server,
     address: Ipv4Addr,
@@ -149,7 +150,7 @@ fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Code and last address of the answer for a name; `None` when none came.
+/// Code and last IP address of the DNS response for a host; `None` if there was none.
 pub(crate) fn resolve(server: &Server, name: &str) -> Option<(u8, Option<Ipv4Addr>)> {
     let patience = match server.control.names() {
         Names::Silent => Patience::Brief,

@@ -1,4 +1,4 @@
-//! The command, as a script would use it.
+//! Tests of the command, as used by a script.
 
 use std::process::{Command, Output};
 

@@ -1,8 +1,8 @@
-//! The truth against a brute-force crawl over the wire.
+//! Compares the ground truth with a brute-force crawl over the network.
 //!
-//! The crawler here knows nothing of the web but names: it resolves, reads robots files with a
-//! parser of its own, follows links and redirects. Only where a path belongs to a trap or a fault
-//! does it ask the web, since no crawler could end otherwise.
+//! This crawler knows only the host names of the web: it resolves them, reads robots files with its
+//! own parser, and follows links and redirects. It queries the web only whether a path belongs to a
+//! trap or a fault, since no crawler could end otherwise.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -21,7 +21,7 @@ struct Crawler<'a> {
     found: BTreeSet<PageId>,
 }
 
-/// Patterns with whether they allow.
+/// Patterns, each with whether it allows.
 type Rules = Vec<(String, bool)>;
 
 impl Crawler<'_> {
@@ -38,7 +38,7 @@ impl Crawler<'_> {
         }
     }
 
-    /// Where a page leads, with the redirects in a row so far.
+    /// The links of a page, with the number of consecutive redirects so far.
     fn visit(&mut self, url: &str, n_hops: usize) -> Vec<(String, usize)> {
         let Some((host, target)) = split_url(url) else {
             return Vec::new();
@@ -97,7 +97,8 @@ impl Crawler<'_> {
         longest.is_none_or(|(_, allows)| *allows)
     }
 
-    /// RFC 9309: 4xx and too many redirects open, 5xx and no answer close.
+    /// RFC 9309: 4xx and too many redirects allow everything, 5xx and no response disallow
+    /// everything.
     fn read_robots(&mut self, host: &str) -> Rules {
         let closed = vec![("/".to_owned(), false)];
         let mut url = format!("http://{host}/robots.txt");
@@ -117,7 +118,7 @@ impl Crawler<'_> {
     }
 }
 
-/// The rules for `arose`, or those for everybody.
+/// The rules for `arose`, or those for all crawlers.
 fn parse_robots(text: &str) -> Rules {
     let mut groups: BTreeMap<String, Rules> = BTreeMap::new();
     let mut agents: Vec<String> = Vec::new();
@@ -175,7 +176,7 @@ fn split_url(url: &str) -> Option<(&str, &str)> {
     Some((host, if end == rest.len() { "/" } else { &rest[end..] }))
 }
 
-/// Resolves a link, as far as the web uses them; without the port, which is the same everywhere.
+/// Resolves a link, as far as the web uses links; without the port, which is the same everywhere.
 fn join(base: &str, link: &str) -> Option<String> {
     if link.contains(' ') {
         return None;
@@ -229,7 +230,7 @@ fn check(config: Config) {
     assert_eq!((urls(missed), urls(unexpected)), (Vec::new(), Vec::new()));
     let n_pages = server.web.pages().count();
     assert!(reachable.len() > n_pages / 2 && reachable.len() < n_pages);
-    // What is allowed by one parser is what the judge allows, at noon.
+    // The URLs that this parser allows are those that the judge allows, at noon.
     let mut log = server.log();
     log.started = std::time::Duration::from_secs(12 * 3600);
     assert!(log.disallowed(&server.web).is_empty());

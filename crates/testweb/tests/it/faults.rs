@@ -1,4 +1,4 @@
-//! Each fault is what it says.
+//! Tests that each fault is as described.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use testweb::{Fault, Kind, Server};
 
 use crate::client::{End, ask, config, name_of, request, split};
 
-/// What came over the wire.
+/// The received bytes.
 struct Seen {
     bytes: Vec<u8>,
     end: End,
@@ -56,12 +56,12 @@ impl Seen {
     }
 }
 
-/// Whether a fault is there. Every fault has its line, or this does not compile.
+/// Whether a fault is present. Every fault needs a line, or this does not compile.
 fn is_there(fault: Fault, seen: &Seen) -> bool {
     let is_closed = seen.end == End::Closed;
     let hex = |size: &str| usize::from_str_radix(size, 16);
     match fault {
-        // One byte as a rule; a few on a machine too busy to read each as it comes.
+        // Usually one byte; a few on a machine too busy to read each byte as it arrives.
         Fault::SlowBody => seen.end == End::Enough && seen.body().len() < 30,
         Fault::SlowHead => seen.end == End::Enough && seen.bytes.len() < 30,
         Fault::Silence => seen.end == End::Quiet && seen.bytes.is_empty(),
@@ -113,7 +113,7 @@ fn is_there(fault: Fault, seen: &Seen) -> bool {
     }
 }
 
-/// Read a byte past the head of slow bodies, a byte of slow heads, and some of endless bodies.
+/// One byte past the head of slow bodies, one byte of slow heads, and some of endless bodies.
 fn most_bytes(fault: Fault, n_head: usize) -> usize {
     match fault {
         Fault::SlowBody => n_head + 1,
@@ -123,7 +123,7 @@ fn most_bytes(fault: Fault, n_head: usize) -> usize {
     }
 }
 
-/// All at once, since the slow ones take their time.
+/// All at once, since the slow ones take time.
 #[test]
 fn faults_are_what_they_say() {
     let server = Server::start(config()).unwrap();
@@ -153,7 +153,7 @@ fn faults_are_what_they_say() {
     assert_eq!(server.log().records.len(), 1 + Fault::ALL.len());
 }
 
-/// The ordinary page next to them has none of it.
+/// The ordinary page next to them has no fault.
 #[test]
 fn ordinary_pages_have_no_fault() {
     let server = Server::start(config()).unwrap();

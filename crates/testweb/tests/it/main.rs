@@ -1,4 +1,4 @@
-//! The web as a client sees it: over the wire.
+//! Tests of the web through network connections.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! The name server over UDP.
+//! Tests of the DNS server over UDP.
 
 use testweb::{Kind, Names, Server};
 
@@ -33,7 +33,7 @@ fn trouble_comes_and_goes() {
     assert_eq!(resolve(&server, &host.name), Some((0, Some(host.address))));
 }
 
-/// Names without end, an alias, and a host that moves to an address where it is served as well.
+/// Endless host names, an alias, and a host that moves to an IP address at which it is also served.
 #[test]
 fn other_names_and_other_places() {
     let server = Server::start(config()).unwrap();

@@ -1,4 +1,4 @@
-//! Ordinary replies over the wire, the log they leave, and what can be changed meanwhile.
+//! Tests of ordinary responses over the network, their log, and changes while serving.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -34,7 +34,7 @@ fn the_wire_carries_what_the_web_answers() {
     }
 }
 
-/// Two requests at once on one connection, then a third: three replies in order.
+/// Two requests at once on one connection, then a third: three responses in order.
 #[test]
 fn connections_are_kept() {
     let server = Server::start(config()).unwrap();
@@ -84,8 +84,8 @@ fn polite_and_impolite_clients_are_told_apart() {
             .len(),
         4
     );
-    // A slow reply is under way while the next is asked for, and until the log is looked at: of a
-    // client that has left, only the last moment it was seen waiting is known.
+    // A slow response is in progress while the next is requested, and until the log is read. For a
+    // client that has disconnected, only the last moment it was seen waiting is known.
     let host = server.web.find_host(&broken).unwrap();
     let address = server.web.hosts()[host as usize].address;
     let mut slow = TcpStream::connect((address, port)).unwrap();
@@ -104,7 +104,7 @@ fn polite_and_impolite_clients_are_told_apart() {
     assert_eq!(server.log().disallowed(&server.web), [7]);
 }
 
-/// A client that gives up on a silent server is gone from then on.
+/// A client that gives up on a silent server counts as gone from then on.
 #[test]
 fn leaving_ends_a_request() {
     let server = Server::start(config()).unwrap();
@@ -121,7 +121,7 @@ fn leaving_ends_a_request() {
     assert!(log.overlaps(By::Host).is_empty());
 }
 
-/// Damage goes over the wire as it is.
+/// Damage is sent unchanged.
 #[test]
 fn noise_is_served() {
     let server = Server::start(config()).unwrap();

@@ -5,7 +5,7 @@ use lopdf::{Stream, StringFormat, dictionary};
 use super::*;
 use crate::html::Config;
 
-/// A file with one page per program, whose font is `F1`.
+/// A file with one page per program and a font `F1`.
 fn file(programs: &[&[u8]], compress: bool) -> Vec<u8> {
     saved(document(programs, compress))
 }
@@ -94,7 +94,7 @@ fn text_title_and_links() {
     }
 }
 
-/// A scanned file: only its bytes can be compared.
+/// A scanned file has no text; only its bytes can be compared.
 #[test]
 fn files_without_text_are_none() {
     let error = read(&file(&[b"0 0 m 10 10 l S"], true), None, &config()).unwrap_err();
@@ -107,7 +107,7 @@ fn links_only_if_wanted() {
     assert!(page.metadata.unwrap().links.is_empty());
 }
 
-/// Whatever is missing or wrong, there is a text or a reason.
+/// Every missing or wrong part gives a text or a reason.
 #[test]
 fn damaged_files_are_told() {
     let whole = file(&[ROSE], true);
@@ -151,11 +151,11 @@ fn bombs_are_bounded() {
     let programs = vec![&large[..]; 40];
     let page = read(&file(&programs, true), None, &config()).unwrap();
     let n_unread = page.details[0].split(' ').next().unwrap().parse::<usize>();
-    // The font counts as well, so one page less fits than without it.
+    // The font counts as well, so one page fewer fits than without it.
     assert_eq!(n_unread, Ok(40 - TOTAL_BYTES / PAGE_BYTES + 1));
 }
 
-/// Object streams that expand to gigabytes are not expanded.
+/// Object streams that would expand to gigabytes are not expanded.
 #[test]
 fn object_streams_are_bounded() {
     let mut body = b"%PDF-1.5\n".to_vec();

@@ -1,14 +1,14 @@
-//! Rows split into cells, and writing of cells.
+//! Rows split into cells, and writing cells.
 
 use crate::document::Position;
 
-/// One row as split, with the bytes it was split from.
+/// A row split into cells, with the bytes it was split from.
 pub(crate) struct Cells {
     pub(crate) position: Position,
     pub(crate) raw: Vec<u8>,
     pub(super) text: Vec<u8>,
     pub(super) ends: Vec<usize>,
-    /// Cells of the row, which may be more than `ends` has.
+    /// Number of cells of the row, which may be more than `ends` has.
     pub(super) n_cells: usize,
     pub(super) note: Option<&'static str>,
 }
@@ -22,8 +22,8 @@ impl Cells {
         self.text.get(start..*self.ends.get(column)?)
     }
 
-    /// The row with another text in a column, its cells in quotes where they need them. None if the
-    /// row has no such column, or if a file without quotes cannot hold the text.
+    /// The row with another text in a column; cells are quoted where necessary. None if the row has
+    /// no such column, or if a file without quotes cannot express the text.
     pub(crate) fn with_text(&self, column: usize, text: &str, style: Style) -> Option<Vec<u8>> {
         self.get(column)?;
         let mut row = Vec::new();
@@ -81,11 +81,11 @@ impl Style {
     }
 }
 
-/// What quotes mean.
+/// The meaning of quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
     /// They enclose cells.
     Enclose,
-    /// Nothing.
+    /// They have no special meaning.
     Plain,
 }

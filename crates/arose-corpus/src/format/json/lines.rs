@@ -1,8 +1,8 @@
-//! JSON Lines: split into blocks at line ends, then read block by block.
+//! Reads JSON Lines: splits the stream at line ends and reads it block by block.
 //!
-//! Cutting costs one backward search for a line end per block, so a single thread can feed many
-//! that parse. A line longer than the limit is stepped over without being held. A last line without
-//! a line end whose JSON ends too early shows that the input was truncated.
+//! Cutting takes one backward search for a line end per block, so one thread can feed many parsing
+//! threads. A line longer than the limit is skipped without being held in memory. If the last line
+//! has no line end and its JSON is incomplete, the input was truncated.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::format::row::{Place, Row};
 use crate::source::raw::CHUNK;
 use crate::source::stream::{Places, Stream};
 
-/// Whole lines.
+/// Complete lines.
 pub(crate) struct LineBlock {
     pub(crate) source: Arc<Path>,
     pub(crate) bytes: Vec<u8>,
     index: u64,
     places: Places,
-    /// Whether it is the last line, and has no line end.
+    /// Whether this is the last line and has no line end.
     is_unended: bool,
 }
 
-/// Cuts a stream into blocks of whole lines.
+/// Cuts a stream into blocks of complete lines.
 pub(crate) struct LineCutter {
     source: Arc<Path>,
     stream: Stream,
@@ -45,12 +45,12 @@ impl LineCutter {
         }
     }
 
-    /// The file and what is left of it.
+    /// The file and the rest of its stream.
     pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
         (&self.source, &mut self.stream)
     }
 
-    /// The next block or notice; none at the end.
+    /// The next block or warning; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<LineBlock>> {
         let mut want = self.block_bytes;
         loop {
@@ -67,7 +67,7 @@ impl LineCutter {
                 want = length.max(CHUNK) * 2;
                 continue;
             }
-            // The line that a break interrupts is lost, and the break is its warning.
+            // The line that a break interrupts is lost; the warning about the break covers it.
             if let Some(at_break) = self.stream.resume() {
                 let place = Place::new(&self.source, at_break.position);
                 return Some(Cut::Skipped(place.broken(at_break)));
@@ -80,7 +80,7 @@ impl LineCutter {
         }
     }
 
-    /// What the line at `position` holds; none if no line starts there.
+    /// The item at `position`; none if no line starts there.
     pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
         if !self.stream.go_to_line(position) {
             return None;
@@ -97,7 +97,7 @@ impl LineCutter {
         Some(item)
     }
 
-    /// The length of the current line; none if it is too long or broken off.
+    /// The length of the current line; none if it is too long or interrupted.
     fn line_end(&mut self) -> Option<usize> {
         let mut want = CHUNK;
         loop {
@@ -149,7 +149,7 @@ impl LineBlock {
         }
     }
 
-    /// Each line that is not blank, with the index of its first byte.
+    /// Each nonblank line, with the index of its first byte.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let ends = memchr::memchr_iter(b'\n', &self.bytes).chain([self.bytes.len()]);
         let mut start = 0;
@@ -160,7 +160,7 @@ impl LineBlock {
         })
     }
 
-    /// The place of the line that starts at byte `start`.
+    /// The position of the line that starts at byte `start`.
     pub(crate) fn place(&self, start: usize) -> Place {
         Place::new(&self.source, self.places.at(self.index + start as u64))
     }
@@ -209,8 +209,8 @@ pub(crate) fn read_object(
     }
 }
 
-/// The object with another text in the field that its text is read from; all other bytes stay. None
-/// if it has no such field.
+/// The object with another text in the field that its text is read from; all other bytes are
+/// unchanged. None if it has no such field.
 pub(crate) fn with_text(object: &[u8], text: &str, wanted: &Wanted<'_>) -> Option<Vec<u8>> {
     let mut found = Found::default();
     let scanned = scan::scan(object, |key, value| {
@@ -223,7 +223,7 @@ pub(crate) fn with_text(object: &[u8], text: &str, wanted: &Wanted<'_>) -> Optio
         (_, Value::Number(number)) => (number, 0),
         (_, Value::Object(_) | Value::Null | Value::Other) => return None,
     };
-    // The slice is a part of the object.
+    // The slice is part of the object.
     let start = slice.as_ptr().addr() - object.as_ptr().addr() - n_quotes;
     let end = start + slice.len() + 2 * n_quotes;
     let quoted = serde_json::to_vec(text).ok()?;
@@ -233,12 +233,12 @@ pub(crate) fn with_text(object: &[u8], text: &str, wanted: &Wanted<'_>) -> Optio
 /// The names of the fields to look for.
 pub(crate) struct Wanted<'a> {
     fields: &'a Fields,
-    /// Those that may lead into nested objects.
+    /// Names that may lead into nested objects.
     paths: Vec<FieldPath<'a>>,
 }
 
-/// A name with a dot in it: `data.text` is the field `text` of the object `data`, unless there is a
-/// field of the whole name.
+/// A name with a dot: `data.text` is the field `text` of the object `data`, unless there is a field
+/// with the whole name.
 struct FieldPath<'a> {
     slot: usize,
     /// See [`Found`].
@@ -284,13 +284,13 @@ fn look_up<'a>(object: &'a [u8], name: &str) -> Option<Value<'a>> {
     looked.ok().and(literal.or(nested))
 }
 
-/// Whether a slot holds the text or the page it is taken from.
+/// Whether a slot is for the text, or for the HTML that it is extracted from.
 fn is_text(slot: usize) -> bool {
     slot == Slot::Text as usize || slot == Slot::Html as usize
 }
 
-/// The best value seen for each slot, with the rank of its name: twice the place of the name in its
-/// list, and one more for a value found by a path.
+/// The best value seen for each slot, with the rank of its name: twice the index of the name in its
+/// list, plus one for a value found by a path.
 #[derive(Default)]
 struct Found<'a> {
     best: [Option<(usize, Value<'a>)>; N_SLOTS],
@@ -299,7 +299,7 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Keeps a value that is wanted; checks the others, which nobody will look at again.
+    /// Keeps a wanted value. Checks all other values, which are not looked at again.
     fn offer(&mut self, key: Quoted<'a>, value: Value<'a>, fields: &Fields) -> Result<(), Flaw> {
         let mut is_kept = false;
         for (slot, (best, names)) in self.best.iter_mut().zip(fields.lists()).enumerate() {
@@ -311,7 +311,7 @@ impl<'a> Found<'a> {
             let is_gone = best.as_ref().is_some_and(|(known, _)| rank == *known);
             self.is_null |= is_text(slot) && value == Value::Null;
             let replaced = match value {
-                // Of equal keys the last counts, even if it holds nothing of use.
+                // The last of equal keys counts, even if its value is unusable.
                 Value::Null | Value::Object(_) | Value::Other if is_gone => best.take(),
                 Value::Null | Value::Object(_) | Value::Other => None,
                 _ if is_better => {
@@ -328,7 +328,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Keeps what paths lead to below a key.
+    /// Keeps the values that paths lead to below a key.
     fn descend(
         &mut self,
         key: Quoted<'a>,
@@ -341,7 +341,7 @@ impl<'a> Found<'a> {
                 continue;
             };
             let best = &mut self.best[path.slot];
-            // Of equal keys the last counts. Values of nested objects have been checked.
+            // The last of equal keys counts. Values of nested objects have already been checked.
             best.take_if(|(known, _)| *known == path.rank);
             let is_better = best.as_ref().is_none_or(|(known, _)| path.rank < *known);
             let (true, Value::Object(object)) = (is_better, value) else {

@@ -1,15 +1,15 @@
 //! Finds a few fields of a JSON object without building the object.
 //!
-//! A JSON line is mostly one long string. A parser that builds a tree copies and hashes everything;
-//! this scanner walks over the top level, steps over values it does not want, and hands back
-//! slices. Strings are crossed by a vectorized search for the closing quote, so the cost is close
-//! to that of reading the bytes once. Only the wanted strings are unescaped, and only then are
-//! their escapes looked at, in a single pass: a writer that knows only ASCII escapes every other
-//! letter, so a pass costs.
+//! A line of JSON Lines is mostly one long string. A parser that builds a tree copies and hashes
+//! everything. This scanner walks over the top level, skips unwanted values, and returns slices. A
+//! vectorized search for the closing quote crosses strings, so the cost is close to that of reading
+//! the bytes once. Only wanted strings are unescaped, and their escapes are checked in the same
+//! single pass. That pass is expensive, because writers limited to ASCII escape all letters beyond
+//! ASCII.
 //!
-//! It accepts exactly what RFC 8259 accepts, up to 127 nested levels, and forgives three things
-//! that occur in real corpora: control characters in strings, bytes that are not UTF-8 and lone
-//! surrogates, which become U+FFFD. Of equal keys the last counts, as in most parsers.
+//! It accepts exactly what RFC 8259 accepts, up to 127 nested levels. It also tolerates three
+//! defects of real corpora: control characters in strings, invalid UTF-8 and lone surrogates. The
+//! latter two become U+FFFD. The last of equal keys counts, as in most parsers.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ pub(crate) enum Value<'a> {
     Text(Quoted<'a>),
     /// A number as written.
     Number(&'a [u8]),
-    /// A nested object, known to be well formed.
+    /// A nested object, known to be well-formed.
     Object(&'a [u8]),
     /// `null`.
     Null,
@@ -41,7 +41,7 @@ pub(crate) struct Quoted<'a> {
 pub(crate) type Flaw = &'static str;
 
 /// Calls `found` with every key and value of the top level of `line`. Escapes in the values are not
-/// looked at: `found` must check each value, or keep and later unescape it, and pass flaws on.
+/// checked: `found` must check each value, or keep it and unescape it later, and pass flaws on.
 pub(crate) fn scan<'a>(
     line: &'a [u8],
     mut found: impl FnMut(Quoted<'a>, Value<'a>) -> Result<(), Flaw>,
@@ -75,19 +75,19 @@ pub(crate) fn scan<'a>(
     }
 }
 
-/// How far the JSON value at the start of some bytes reaches.
+/// The extent of the JSON value at the start of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// It has this many bytes.
     Whole(usize),
-    /// Nothing is wrong with it, and it continues after the last byte.
+    /// It has no flaw so far and continues after the last byte.
     Open,
     /// It is flawed at this byte, or shortly before.
     Flawed(usize, Flaw),
 }
 
-/// Measures the value at the start of `bytes`, of which the end may be missing. A number that
-/// reaches the last byte counts as whole.
+/// Measures the value at the start of `bytes`, whose end may be missing. A number that reaches the
+/// last byte counts as complete.
 pub(crate) fn extent(bytes: &[u8]) -> Extent {
     let mut scanner = Scanner { bytes, at: 0 };
     match scanner.value().and_then(|value| value.check()) {
@@ -98,7 +98,7 @@ pub(crate) fn extent(bytes: &[u8]) -> Extent {
 }
 
 impl Value<'_> {
-    /// Whether its escapes are well formed.
+    /// Checks that its escapes are well-formed.
     pub(crate) fn check(&self) -> Result<(), Flaw> {
         match self {
             Value::Text(text) => text.check(),
@@ -108,7 +108,7 @@ impl Value<'_> {
 }
 
 impl<'a> Quoted<'a> {
-    /// The text between the quotes, escapes and all.
+    /// The text between the quotes, including escapes.
     pub(crate) fn raw(&self) -> &'a [u8] {
         self.bytes
     }
@@ -121,7 +121,7 @@ impl<'a> Quoted<'a> {
         }
     }
 
-    /// The string, and whether anything in it had to be replaced by U+FFFD.
+    /// The string, and whether anything in it was replaced by U+FFFD.
     pub(crate) fn unescape(&self) -> Result<(Cow<'a, str>, bool), Flaw> {
         if !self.is_escaped {
             return Ok(match simdutf8::basic::from_utf8(self.bytes) {
@@ -130,7 +130,7 @@ impl<'a> Quoted<'a> {
             });
         }
         let (bytes, is_lossy) = unescape_bytes(self.bytes)?;
-        // Copying what was checked is cheaper than the checking of the standard library.
+        // Copying checked bytes is cheaper than the check of the standard library.
         Ok(match simdutf8::basic::from_utf8(&bytes) {
             Ok(text) => (Cow::Owned(text.to_owned()), is_lossy),
             Err(_) => (
@@ -151,17 +151,17 @@ impl<'a> Quoted<'a> {
     }
 }
 
-/// Replaces escapes. Everything is written to its place in one buffer, words rather than bytes, and
-/// what of them was too much is written over.
+/// Replaces escapes. Everything is written directly to its place in one buffer, in words rather
+/// than bytes. Later writes overwrite the excess bytes.
 fn unescape_bytes(bytes: &[u8]) -> Result<(Vec<u8>, bool), Flaw> {
-    // No escape stands for more bytes than it has.
+    // No escape stands for more bytes than it takes itself.
     let mut out = vec![0; bytes.len() + 8];
     let mut is_lossy = false;
     let (mut from, mut to) = (0, 0);
     while from < bytes.len() {
         let run = copy_run(&bytes[from..], &mut out[to..]);
         (from, to) = (from + run, to + run);
-        // Escapes often come in rows: letters beyond ASCII, or `\r\n\r\n`.
+        // Escapes often follow one another: letters beyond ASCII, or `\r\n\r\n`.
         while bytes.get(from) == Some(&b'\\') {
             let (letter, used) = escape(&bytes[from + 1..])?;
             is_lossy |= letter.is_none();
@@ -176,8 +176,8 @@ fn unescape_bytes(bytes: &[u8]) -> Result<(Vec<u8>, bool), Flaw> {
     Ok((out, is_lossy))
 }
 
-/// Copies what comes before a backslash; says how much that is. `to` is 8 bytes longer than `from`
-/// at least.
+/// Copies the bytes before a backslash and returns their number. `to` is at least 8 bytes longer
+/// than `from`.
 fn copy_run(from: &[u8], to: &mut [u8]) -> usize {
     // The next backslash is often near, and calling the vectorized search costs more than a few
     // words.
@@ -198,8 +198,8 @@ fn copy_run(from: &[u8], to: &mut [u8]) -> usize {
     done + run
 }
 
-/// The letter of the escape whose backslash stands before `after`, none for a lone surrogate, and
-/// the bytes it takes.
+/// The letter of the escape whose backslash is before `after`, and the bytes it takes. The letter
+/// is none for a lone surrogate.
 fn escape(after: &[u8]) -> Result<(Option<char>, usize), Flaw> {
     match after {
         [b'u', digits @ ..] => unescape_unicode(digits),
@@ -210,7 +210,7 @@ fn escape(after: &[u8]) -> Result<(Option<char>, usize), Flaw> {
     }
 }
 
-/// What the letter after a backslash stands for; 0 for `u` and for what may not stand there.
+/// The meaning of the letter after a backslash; 0 for `u` and for invalid letters.
 const SIMPLE: [u8; 256] = {
     let mut table = [0; 256];
     let pairs = *b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
@@ -222,8 +222,8 @@ const SIMPLE: [u8; 256] = {
     table
 };
 
-/// The letter of `XXXX` or `XXXX\uXXXX` at the start, none for a lone surrogate, and the bytes it
-/// takes with its `u`.
+/// The letter of `XXXX` or `XXXX\uXXXX` at the start, and the bytes it takes with its `u`. The
+/// letter is none for a lone surrogate.
 fn unescape_unicode(digits: &[u8]) -> Result<(Option<char>, usize), Flaw> {
     let first = hex4(digits).ok_or("`\\u` without four digits")?;
     if let Some(letter) = char::from_u32(first) {
@@ -240,7 +240,7 @@ fn unescape_unicode(digits: &[u8]) -> Result<(Option<char>, usize), Flaw> {
     Ok((None, 5))
 }
 
-/// The number that four hexadecimal digits at the start spell.
+/// The value of the four hexadecimal digits at the start.
 fn hex4(bytes: &[u8]) -> Option<u32> {
     let [a, b, c, d] = *bytes.first_chunk()?;
     let [a, b, c, d] = [a, b, c, d].map(|digit| u32::from(HEX[usize::from(digit)]));
@@ -248,7 +248,7 @@ fn hex4(bytes: &[u8]) -> Option<u32> {
     is_hex.then_some(a << 12 | b << 8 | c << 4 | d)
 }
 
-/// In [`HEX`], what is not a digit.
+/// Marks bytes in [`HEX`] that are not digits.
 const NO_DIGIT: u8 = 0x80;
 
 /// The value of each hexadecimal digit.
@@ -268,7 +268,7 @@ const fn spread(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
-/// The top bit of each byte that is zero, up to and with the first; above it there may be others.
+/// The top bit of each zero byte, up to and including the first; higher bits may also be set.
 const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(spread(1)) & !word & spread(0x80)
 }
@@ -276,7 +276,7 @@ const fn zero_bytes(word: u64) -> u64 {
 /// The flaw of a string without a closing quote.
 const OPEN: Flaw = "unterminated string";
 
-/// The words that are values.
+/// The literal values.
 const WORDS: [&str; 3] = ["null", "true", "false"];
 
 struct Scanner<'a> {
@@ -413,8 +413,8 @@ impl<'a> Scanner<'a> {
         Err("not a JSON value")
     }
 
-    /// Steps over an array or object. The kinds of the open brackets are bits of one number, so
-    /// nesting costs no memory and has a limit.
+    /// Skips an array or object. The kinds of the open brackets are bits of one number, so nesting
+    /// takes no memory and has a limit.
     fn nested(&mut self) -> Result<(), Flaw> {
         let mut kinds: u128 = 1;
         loop {
@@ -443,7 +443,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Steps to the value of the next element: over its key, in an object.
+    /// Moves to the value of the next element; in an object, past its key.
     fn element(&mut self, kinds: u128) -> Result<(), Flaw> {
         match closing(kinds) {
             b'}' => self.key().map(drop),
@@ -451,8 +451,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// After a value inside brackets: closes as many as close here; whether none is left open. A
-    /// comma is consumed.
+    /// Closes as many brackets as end after a value. Returns whether none is left open. Consumes a
+    /// comma.
     fn close(&mut self, kinds: &mut u128) -> Result<bool, Flaw> {
         while *kinds != 1 {
             self.space();
@@ -466,7 +466,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// What closes the innermost bracket.
+/// The character that closes the innermost bracket.
 fn closing(kinds: u128) -> u8 {
     if kinds & 1 == 0 { b'}' } else { b']' }
 }

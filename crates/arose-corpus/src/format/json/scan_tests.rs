@@ -3,7 +3,7 @@ use serde_json::Value as Tree;
 
 use super::*;
 
-/// Top-level strings and numbers by key, the last of equal keys.
+/// Top-level strings and numbers by key; the last of equal keys counts.
 fn scanned(line: &[u8]) -> Result<Vec<(String, Option<String>)>, Flaw> {
     let mut fields: Vec<(String, Option<String>)> = Vec::new();
     scan(line, |key, value| {
@@ -22,7 +22,7 @@ fn scanned(line: &[u8]) -> Result<Vec<(String, Option<String>)>, Flaw> {
     Ok(fields)
 }
 
-/// The same by way of a full parser.
+/// The same, with a full parser.
 fn parsed(line: &[u8]) -> Option<Vec<(String, Option<String>)>> {
     let Ok(Tree::Object(map)) = serde_json::from_slice::<Tree>(line) else {
         return None;
@@ -35,7 +35,7 @@ fn parsed(line: &[u8]) -> Option<Vec<(String, Option<String>)>> {
     Some(fields.collect())
 }
 
-/// Numbers are compared by kind: a full parser rounds them.
+/// Numbers are compared only by kind, because a full parser rounds them.
 fn without_numbers(line: &[u8]) -> Option<Vec<(String, Option<String>)>> {
     let mut numbers = Vec::new();
     let result = scan(line, |key, value| {
@@ -92,7 +92,7 @@ fn nested_objects_are_handed_out() {
     assert_eq!(objects, [r#"{ "b":[{"c":1}] }"#, "{}"]);
 }
 
-/// Every beginning of a value is open, the value itself is whole whatever follows.
+/// Every prefix of a value is open, and the value itself is complete whatever follows.
 #[test]
 fn extents() {
     let value = r#"{"a": [1.5e-3, true, null, "x\"\u00e9"], "b": {"c": -0}, "d": false}"#;
@@ -153,11 +153,12 @@ fn lone_surrogates_and_bad_bytes_are_replaced_and_told() {
     }
 }
 
-/// Wherever in a word the next backslash is.
+/// The next backslash may be at any byte of a word.
 #[test]
 fn runs_are_copied() {
     for n in 0..80 {
-        // What differs from it in one bit, and what the subtraction could borrow from.
+        // Bytes that differ from a backslash in one bit, and bytes that the subtraction could
+        // borrow from.
         for filler in [b'a', b']', b'[', b'^', b'"', 0, 1, 0xff, b'\\' ^ 0x80] {
             let mut bytes = vec![filler; n];
             let mut out = vec![0; n + 12];
@@ -181,7 +182,7 @@ fn the_closing_quote_follows_an_even_number_of_backslashes() {
     }
 }
 
-/// Escapes are wrong wherever they stand, wanted or not.
+/// Bad escapes are flaws in wanted and unwanted values alike.
 #[test]
 fn flawed_escapes_are_found_everywhere() {
     for line in [
@@ -295,7 +296,7 @@ proptest! {
         }
     }
 
-    /// A scanner that steps over values must not accept what a parser would refuse.
+    /// A scanner that skips values must not accept input that a parser would reject.
     #[test]
     fn agrees_with_a_full_parser_on_mutations(
         fields in proptest::collection::vec(("[a-c]{1,2}", tree()), 1..4),
@@ -307,12 +308,12 @@ proptest! {
             let at = index.index(line.len());
             line[at] = letter.as_bytes()[0];
         }
-        // Bytes are overwritten, so a letter may be broken: what is forgiven here, a full parser
-        // refuses.
+        // Overwritten bytes may break a letter. This scanner tolerates that, a full parser does
+        // not.
         prop_assume!(std::str::from_utf8(&line).is_ok());
         prop_assume!(!String::from_utf8_lossy(&line).to_lowercase().contains("\\ud"));
         prop_assume!(!line.iter().any(|&b| b < 0x20));
-        // A number beyond the range of `f64` is no error here.
+        // A number beyond the range of `f64` is not an error here.
         let ours = without_numbers(&line);
         if let Some(theirs) = parsed(&line) {
             prop_assert_eq!(ours, Some(theirs));
@@ -322,7 +323,7 @@ proptest! {
         }
     }
 
-    /// Strings of every mixture of letters and escapes, some of them broken.
+    /// Strings of all mixtures of letters and escapes, some of them broken.
     #[test]
     fn strings_agree_with_a_full_parser(
         parts in proptest::collection::vec(part(), 0..40),
@@ -337,7 +338,7 @@ proptest! {
         let mut is_lossy = false;
         let ours = scan(&line, |_, value| {
             if let Value::Text(text) = value {
-                // Looking alone must tell the same as unescaping.
+                // A check must give the same result as unescaping.
                 assert_eq!(text.check().err(), text.unescape().err());
                 is_lossy |= text.unescape()?.1;
             }
@@ -348,7 +349,7 @@ proptest! {
                 prop_assert!(ours.is_ok() && !is_lossy);
                 prop_assert_eq!(scanned(&line), Ok(fields));
             }
-            // Lone surrogates are forgiven here.
+            // Lone surrogates are tolerated here.
             None => prop_assert!(ours.is_err() || is_lossy),
         }
     }

@@ -1,20 +1,19 @@
-//! JSON that is not JSON Lines: an array of objects, or a sequence of objects, printed over many
-//! lines or none.
+//! Reads JSON that is not JSON Lines: an array or a sequence of objects, in any layout.
 //!
-//! *Question.* Where does each object start and end, in one pass, in bounded memory, and what is
-//! left of the input after a flawed one?
+//! *Question.* Where does each object start and end, in one pass and in bounded memory? How much of
+//! the input can be read after a flawed object?
 //!
-//! *Idea.* Between objects only whitespace, commas and the brackets of an array are expected. An
-//! object is measured by the same grammar that later reads it. One that is flawed or too large is
-//! stepped over: to where its brackets close, or to a line after the flaw that starts as the line
-//! of the object did, with the same indentation and `{`, whichever comes first. So a missing
-//! bracket or quote costs one object in what programs print, and a flaw between intact brackets
-//! costs one object in any layout.
+//! *Idea.* Only whitespace, commas and the brackets of an array are expected between objects. An
+//! object is measured with the same grammar that later reads it. A flawed or oversized object is
+//! skipped up to the first of two points: the point where its brackets close, or a line after the
+//! flaw that starts like the line of the object, with the same indentation and `{`. In
+//! machine-written JSON, a missing bracket or quote therefore loses one object. A flaw between
+//! intact brackets loses one object in any layout.
 //!
-//! *Cost.* An object is measured once, or twice if it reaches beyond what has been read; a flawed
-//! one is skipped again. Stepping over never goes back further than to the line before that
-//! of the flaw, so no byte is measured for more than three objects. Memory is that of one block and
-//! the largest object allowed.
+//! *Cost.* An object is measured once, or twice if it reaches beyond the bytes read so far. A
+//! flawed object is scanned once more to skip it. Skipping never goes back further than the line
+//! before the flaw, so no byte is measured for more than three objects. Memory use is one block
+//! plus the largest object allowed.
 
 use std::ops::Range;
 use std::path::Path;
@@ -32,44 +31,44 @@ use crate::pipeline::bookmark::State;
 use crate::source::raw::CHUNK;
 use crate::source::stream::Stream;
 
-/// The longest indentation that is remembered.
+/// Maximum length of the indentation that is stored.
 const MAX_INDENT: usize = 64;
 
-/// Whole objects and what lies between them.
+/// Complete objects and the bytes between them.
 pub(crate) struct ObjectBlock {
     bytes: LineBlock,
     objects: Vec<Range<usize>>,
 }
 
-/// Cuts a stream into blocks of whole objects.
+/// Cuts a stream into blocks of complete objects.
 pub(crate) struct ValueCutter {
     source: Arc<Path>,
     stream: Stream,
     object_bytes: usize,
     block_bytes: usize,
     is_in_array: bool,
-    /// The whitespace before the next byte on its line; none if something else is there, too.
+    /// The whitespace before the next byte on its line; none if there is anything else before it.
     indent: Option<Vec<u8>>,
 }
 
-/// What starts at a place of the window.
+/// What starts at a position of the window.
 enum Next {
-    /// A whole object or other value.
+    /// A complete object or other value.
     Value(Range<usize>),
-    /// Something that is stepped over from here on.
+    /// Something to skip, starting here.
     Bad(usize, Bad),
-    /// Nothing more, up to here.
+    /// Nothing more; the input ends here.
     End(usize),
 }
 
-/// Why something is stepped over.
+/// The reason for skipping.
 enum Bad {
     /// Flawed at this byte of the window.
     Flawed(usize, Flaw),
     TooLarge,
-    /// The stream breaks or ends in it.
+    /// The stream breaks or ends inside it.
     CutOff,
-    /// No value at all.
+    /// Not a value at all.
     Junk,
 }
 
@@ -85,7 +84,7 @@ impl ValueCutter {
         }
     }
 
-    /// What is remembered of what came before.
+    /// The state to resume from.
     pub(crate) fn state(&self) -> State {
         State::Values {
             is_in_array: self.is_in_array,
@@ -104,12 +103,12 @@ impl ValueCutter {
         }
     }
 
-    /// The file and what is left of it.
+    /// The file and the rest of its stream.
     pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
         (&self.source, &mut self.stream)
     }
 
-    /// The next block or notice; none at the end.
+    /// The next block or warning; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<ObjectBlock>> {
         let mut objects: Vec<Range<usize>> = Vec::new();
         let mut at = 0;
@@ -134,7 +133,7 @@ impl ValueCutter {
                     self.stream.consume(end);
                     return self.finish().map(Cut::Skipped);
                 }
-                // What is wrong comes first in the next block.
+                // The next block starts with the flaw.
                 Next::Value(Range { start: end, .. }) | Next::Bad(end, _) | Next::End(end) => {
                     let bytes = LineBlock::take(&self.source, &mut self.stream, end);
                     return Some(Cut::Block(ObjectBlock { bytes, objects }));
@@ -143,7 +142,7 @@ impl ValueCutter {
         }
     }
 
-    /// What the object at `position` holds; none if none starts there.
+    /// The item at `position`; none if no object starts there.
     pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
         if !self.stream.go_to(position) || self.stream.window().first() != Some(&b'{') {
             return None;
@@ -158,8 +157,8 @@ impl ValueCutter {
         Some(item)
     }
 
-    /// The next value at or after byte `at` of the window. Where nothing that came before is needed
-    /// any more, what lies between values is not held.
+    /// The next value at or after byte `at` of the window. If earlier bytes are no longer needed,
+    /// the bytes between values are not kept.
     fn find(&mut self, mut at: usize, is_free: bool) -> Next {
         loop {
             if is_free {
@@ -195,7 +194,7 @@ impl ValueCutter {
         }
     }
 
-    /// How far the value at byte `at` of the window reaches.
+    /// The extent of the value at byte `at` of the window.
     fn measure(&mut self, at: usize) -> Next {
         let mut want = at + 1;
         loop {
@@ -205,7 +204,7 @@ impl ValueCutter {
             let is_flowing = self.stream.is_flowing();
             match found {
                 Extent::Whole(n) if n > self.object_bytes => return Next::Bad(at, Bad::TooLarge),
-                // A number may go on.
+                // A number may continue.
                 Extent::Whole(n) if is_object || at + n < length || !is_flowing => {
                     return Next::Value(at..at + n);
                 }
@@ -233,7 +232,7 @@ impl ValueCutter {
         Cut::Skipped(place.skipped(Reason::NotAnObject, "does not start with `{`"))
     }
 
-    /// Steps over what is bad at the first byte of the window.
+    /// Skips the bad value at the first byte of the window.
     fn step_over(&mut self, bad: Bad) -> Item {
         let place = Place::new(&self.source, self.stream.position(0));
         match bad {
@@ -255,7 +254,7 @@ impl ValueCutter {
             }
             Bad::CutOff => match self.stream.resume() {
                 Some(at_break) => {
-                    // What follows starts somewhere in a value.
+                    // The next bytes are somewhere inside a value.
                     self.skip_to_line();
                     let place = Place::new(&self.source, at_break.position);
                     place.broken(at_break)
@@ -269,18 +268,18 @@ impl ValueCutter {
         }
     }
 
-    /// The notice of what is missing at the end.
+    /// The warning if the input ends inside an array.
     fn finish(&mut self) -> Option<Item> {
         let place = Place::new(&self.source, self.stream.position(0));
         let is_open = std::mem::take(&mut self.is_in_array);
         is_open.then(|| place.skipped(Reason::Truncated, "the input ends inside a JSON array"))
     }
 
-    /// Steps over the object at the first byte of the window, which is flawed at byte `flaw_at`.
+    /// Skips the object at the first byte of the window, which is flawed at byte `flaw_at`.
     fn skip_object(&mut self, flaw_at: usize) {
         let window = self.stream.window();
         let before = &window[..flaw_at.min(window.len())];
-        // A quote that is missing is noticed at the next key, on the line after the next object's.
+        // A missing quote is noticed at the next key, on the line after that of the next object.
         let line_end = memrchr(b'\n', before);
         let not_before = line_end.map_or(before.len(), |end| {
             memrchr(b'\n', &before[..end]).map_or(1, |end| end + 1)
@@ -303,7 +302,7 @@ impl ValueCutter {
                 break;
             }
             if length == 0 {
-                // The notice of the object says it all.
+                // The warning about the object is enough.
                 self.is_in_array &= !self.stream.has_ended();
                 break;
             }
@@ -311,7 +310,7 @@ impl ValueCutter {
         self.indent = skip.is_at_line().then_some(indent);
     }
 
-    /// Steps to the next line that starts with `{`, indented as the last object was.
+    /// Skips to the next line that starts with `{` and is indented like the last object.
     fn skip_to_line(&mut self) {
         let indent = self.indent.take().unwrap_or_default();
         let start = [b"\n", &indent[..], b"{"].concat();
@@ -329,7 +328,7 @@ impl ValueCutter {
                 self.indent = Some(indent);
                 return;
             }
-            // The start may lie across the end of what was looked at.
+            // The start may span the end of the bytes examined so far.
             let keep = (start.len() - 1).min(length);
             if self.stream.fill(length + 1).len() == length {
                 self.stream.consume(length);
@@ -339,7 +338,7 @@ impl ValueCutter {
         }
     }
 
-    /// Steps to the next byte that may start an object.
+    /// Skips to the next byte that may start an object.
     fn skip_junk(&mut self) {
         self.stream.consume(1);
         loop {
@@ -361,7 +360,7 @@ fn starts_value(byte: u8) -> bool {
     )
 }
 
-/// Looks for the end of a bad object.
+/// Searches for the end of a bad object.
 struct Skip<'a> {
     indent: &'a [u8],
     /// Lines before this byte do not end it.
@@ -369,14 +368,14 @@ struct Skip<'a> {
     depth: u64,
     is_quoted: bool,
     is_escaped: bool,
-    /// How much of the indentation the line has so far; none if it is another line.
+    /// How much of the indentation the line has matched so far; none if the line does not match.
     matched: Option<usize>,
     /// Bytes seen.
     index: u64,
 }
 
 impl Skip<'_> {
-    /// Looks at more bytes; gives the index in them at which the object is over.
+    /// Examines more bytes. Returns the index in them at which the object ends.
     fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
         for (i, &byte) in bytes.iter().enumerate() {
             if self.is_next_object(byte) {

@@ -1,8 +1,9 @@
 //! Bounds on the memory of list columns, computed from their levels before they are decoded.
 //!
-//! A run of equal values takes a few bytes however long it is, and so do its levels: a page of 30
-//! bytes may hold a list of a billion numbers. A repetition level of 0 starts a row, so the levels
-//! of a page tell how long its rows are. They are a small part of the page and are read in runs.
+//! A run of equal values takes only a few bytes, however long it is, and so do its levels. A page
+//! of 30 bytes may contain a list of a billion numbers. A repetition level of 0 starts a row, so
+//! the levels of a page give the lengths of its rows. The levels are a small part of the page and
+//! are read in runs.
 
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageMetadata, PageReader};
@@ -16,9 +17,9 @@ pub(super) struct Lists {
     pub(super) pages: Box<dyn PageReader>,
     /// The largest repetition level.
     pub(super) max_level: i16,
-    /// Values that a row may have.
+    /// Maximum number of values per row.
     pub(super) most_values: u64,
-    /// Values of the last row so far.
+    /// Number of values of the last row so far.
     pub(super) n_values: u64,
     pub(super) refusal: Refusal,
 }
@@ -56,23 +57,23 @@ impl Lists {
     }
 }
 
-/// Levels that have their length in front of them.
+/// Levels that are preceded by their length.
 fn after_length(bytes: &[u8]) -> Option<&[u8]> {
     let (length, rest) = bytes.split_first_chunk()?;
     rest.get(..u32::from_le_bytes(*length) as usize)
 }
 
-/// Rows of a column as their levels come in.
+/// The rows of a column, updated as levels are read.
 #[derive(Debug, PartialEq, Eq)]
 struct Rows {
-    /// Values of the last row so far.
+    /// Number of values of the last row so far.
     n_values: u64,
     longest: u64,
 }
 
 impl Rows {
-    /// Takes the levels of a page with `n_left` values, runs of equal and of packed ones. Those
-    /// that cannot be read may all belong to the same row.
+    /// Adds the levels of a page with `n_left` values: runs of equal levels and of bit-packed
+    /// levels. Unreadable levels are assumed to belong to the same row.
     fn add(&mut self, mut levels: &[u8], n_bits: u32, mut n_left: u64) {
         while n_left > 0 {
             let Some(n) = self.run(&mut levels, n_bits, n_left) else {
@@ -82,7 +83,7 @@ impl Rows {
         }
     }
 
-    /// Takes a run of at most `n_left` levels; how many there were.
+    /// Adds a run of at most `n_left` levels. Returns their number.
     fn run(&mut self, levels: &mut &[u8], n_bits: u32, n_left: u64) -> Option<u64> {
         let header = varint(levels)?;
         let n_bytes = n_bits.div_ceil(8) as usize;
@@ -106,7 +107,7 @@ impl Rows {
         (n > 0).then_some(n)
     }
 
-    /// Takes a level `n` times.
+    /// Adds a level `n` times.
     fn repeat(&mut self, level: u64, n: u64) {
         match level {
             _ if n == 0 => {}
@@ -175,15 +176,15 @@ mod tests {
 
     #[test]
     fn levels_tell_the_longest_row() {
-        // A run of seven equal levels: seven rows, or one of eight values.
+        // A run of seven equal levels: seven rows, or one row of eight values.
         check(&[7 << 1, 0], 1, 7, 1, 1);
         check(&[1 << 1, 0, 7 << 1, 1], 1, 8, 8, 8);
         // Eight packed levels, the first lowest: 0 1 1 0 1 0 0 1.
         check(&[1 << 1 | 1, 0b1001_0110], 1, 8, 2, 3);
-        // Two bits each: 0 1 2 0 2 2 2 0; of the last, one level is not there.
+        // Two bits each: 0 1 2 0 2 2 2 0; the second call omits the last level.
         check(&[1 << 1 | 1, 0b00_10_01_00, 0b00_10_10_10], 2, 8, 1, 4);
         check(&[1 << 1 | 1, 0b00_10_01_00, 0b00_10_10_10], 2, 7, 4, 4);
-        // Levels that are missing are taken for the worst.
+        // Missing levels are assumed to be the worst case.
         check(&[], 1, 5, 5, 5);
         check(&[3 << 1, 0], 1, 9, 7, 7);
         check(&[0, 0], 1, 4, 4, 4);

@@ -1,13 +1,13 @@
-//! Parquet: one task per row group, only the wanted columns.
+//! Reads Parquet: one task per row group, and only the wanted columns.
 //!
-//! The footer says which columns exist, so a file without a text column is refused before any row
-//! is read. A row group that does not decode is reported at the first row that was lost, and the
-//! others are read anyway. The format's library is not ours and its input may be hostile, so
-//! a panic inside it is taken as damage, too, and [`pages`] and [`unpack`] bound its memory.
+//! The footer lists the columns, so a file without a text column is rejected before any row is
+//! read. A row group that cannot be decoded is reported at the first lost row, and the other row
+//! groups are still read. The Parquet library is third-party code and its input may be hostile.
+//! Therefore a panic inside it counts as damage, and [`pages`] and [`unpack`] bound its memory.
 //!
-//! A run of equal values takes a few bytes however long it is, so a short file may claim billions
-//! of rows, null or equal. Rows and text are therefore bounded by the size of the file; see
-//! [`Bounds`].
+//! A run of equal values takes only a few bytes, however long it is, so a short file may claim
+//! billions of rows, null or equal. Rows and text are therefore bounded by the size of the file;
+//! see [`Bounds`].
 
 mod lists;
 pub(crate) mod pages;
@@ -39,7 +39,7 @@ use unpack::{Refusal, Selected};
 /// A file whose footer has been read.
 pub(crate) struct Table {
     source: Arc<Path>,
-    /// Where the bytes are: the source itself, or the copy of a pipe.
+    /// The file with the bytes: the source itself, or a copy of a pipe.
     file: Arc<OnDisk>,
     metadata: ArrowReaderMetadata,
     values: Values,
@@ -50,10 +50,10 @@ pub(crate) struct Table {
     next_row: u64,
 }
 
-/// For each slot the column with its values: a name, or the names that lead to a field of structs.
+/// For each slot, the column with its values: a name, or the names that lead to a struct field.
 pub(crate) type Columns = [Option<Vec<String>>; N_SLOTS];
 
-/// A file to open again and again, deleted afterwards if it is a copy.
+/// A file that can be opened repeatedly; a copy is deleted afterwards.
 pub(crate) enum OnDisk {
     Original(PathBuf),
     Copy(tempfile::TempPath),
@@ -77,22 +77,22 @@ pub(crate) struct RowGroup {
     columns: Arc<Columns>,
     group: usize,
     first_row: u64,
-    /// Bytes of text that it may give.
+    /// Maximum bytes of text from this row group.
     most_bytes: u64,
 }
 
-/// What a file may give by its size.
+/// Limits on the output of a file, derived from its size.
 pub(crate) struct Bounds {
     n_rows: u64,
 }
 
 impl Bounds {
-    /// Rows that a file may have besides those that its size allows.
+    /// Number of rows allowed for every file, in addition to those that its size allows.
     const HARMLESS_ROWS: u64 = 16 << 20;
-    /// Rows per byte of the file; values that differ take far more.
+    /// Maximum rows per byte of the file; distinct values take far more space.
     const ROWS_PER_BYTE: u64 = 16;
 
-    /// Checks what the footer says against the size of the file.
+    /// Checks the footer against the size of the file.
     pub(crate) fn check(
         metadata: &ParquetMetaData,
         file_bytes: u64,
@@ -121,7 +121,7 @@ impl Bounds {
         Ok(Self { n_rows })
     }
 
-    /// The share of a row group in the text that the file may give.
+    /// The share of a row group in the text allowed for the file.
     pub(crate) fn text_of(&self, n_rows: u64, packed_bytes: u64, limits: &Limits) -> u64 {
         let share =
             u128::from(limits.table_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
@@ -132,7 +132,7 @@ impl Bounds {
 }
 
 impl Table {
-    /// Reads the footer; the notice of what is wrong if there is nothing to read.
+    /// Reads the footer. Returns a warning if there is nothing to read.
     pub(crate) fn open(source: &Arc<Path>, file: OnDisk, config: &Config) -> Result<Self, Item> {
         let place = Place::new(source, Position::default());
         let metadata = load(file.path())
@@ -162,7 +162,7 @@ impl Table {
         })
     }
 
-    /// The place of the next row group.
+    /// The position of the next row group.
     pub(crate) fn within(&self) -> Within {
         Within {
             position: Position {
@@ -174,7 +174,7 @@ impl Table {
         }
     }
 
-    /// Goes to a row group.
+    /// Moves to a row group.
     pub(crate) fn go_on(&mut self, within: &Within) -> bool {
         self.next_group = usize::try_from(within.index).unwrap_or(usize::MAX);
         self.next_row = within.position.offset;
@@ -201,7 +201,7 @@ impl Table {
         Some(task)
     }
 
-    /// What the rows at these positions hold; none where there is no row.
+    /// The items at these rows; none where there is no row.
     pub(crate) fn rows_at(mut self, positions: &[Position], config: &Config) -> Vec<Option<Item>> {
         let mut rows: Vec<u64> = positions.iter().map(|position| position.offset).collect();
         rows.sort_unstable();
@@ -229,8 +229,8 @@ pub(crate) fn load(path: &Path) -> Result<ArrowReaderMetadata, ParquetError> {
     guarded(|| ArrowReaderMetadata::load(&file, Default::default()))
 }
 
-/// The same file with texts read as views. A text that fills many rows is then held once, as it is
-/// in the file, and not once per row.
+/// The same file with texts read as views. A text that fills many rows is then held once, as in the
+/// file, and not once per row.
 pub(crate) fn with_views(metadata: ArrowReaderMetadata) -> (ArrowReaderMetadata, Values) {
     let fields: Vec<FieldRef> = metadata.schema().fields().iter().map(viewed).collect();
     let schema = Schema::new_with_metadata(fields, metadata.schema().metadata().clone());
@@ -261,13 +261,13 @@ fn viewed(field: &FieldRef) -> FieldRef {
     Arc::new(field.with_data_type(kind))
 }
 
-/// For each slot the first name that stands for a column of a type that can be read.
+/// For each slot, the first name of a column whose type can be read.
 pub(crate) fn choose(fields: &arrow_schema::Fields, wanted: &Fields) -> Columns {
     let lists = wanted.lists();
     lists.map(|names| names.iter().find_map(|name| find(fields, name)))
 }
 
-/// The way to a column; one that has the whole name goes before a field of a struct.
+/// The path to a column. A column with the whole name takes precedence over a struct field.
 fn find(fields: &arrow_schema::Fields, name: &str) -> Option<Vec<String>> {
     let mut all = fields.iter();
     if all.any(|field| field.name() == name && is_readable(field.data_type())) {
@@ -283,7 +283,7 @@ fn find(fields: &arrow_schema::Fields, name: &str) -> Option<Vec<String>> {
     })
 }
 
-/// The name of a column, with its type if that is why it cannot be read.
+/// The name of a column, with its type if it cannot be read because of its type.
 fn described(field: &Field) -> String {
     match field.data_type() {
         kind if is_readable(kind) => field.name().clone(),
@@ -299,7 +299,7 @@ pub(crate) fn damage(error: &ParquetError) -> (Reason, String) {
     (Reason::BadParquet, error.to_string())
 }
 
-/// Runs code of the format's library, with panics as errors.
+/// Runs code of the Parquet library, with panics turned into errors.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|_| Err(ParquetError::General("the decoder failed".to_owned())))
@@ -311,7 +311,7 @@ impl RowGroup {
         self.read_rows(self.first_row.., None, config, sink);
     }
 
-    /// Makes a document of each of these rows, which must ascend and lie in this group.
+    /// Makes a document of each of these rows, which must ascend and be in this row group.
     fn read_chosen(&self, rows: &[u64], config: &Config, sink: &mut dyn FnMut(Item)) {
         let ranges = rows.iter().filter_map(|row| {
             let index = usize::try_from(row - self.first_row).ok()?;
@@ -326,7 +326,7 @@ impl RowGroup {
         usize::try_from(group.num_rows()).unwrap_or(0)
     }
 
-    /// Makes documents of the selected rows, whose numbers are given, too.
+    /// Makes documents of the selected rows, whose numbers are also given.
     fn read_rows(
         &self,
         mut rows: impl Iterator<Item = u64>,
@@ -378,7 +378,7 @@ impl RowGroup {
         selected.open(file, checked, rows_at_once.unwrap_or(1), &config.limits)
     }
 
-    /// Makes documents of a batch, unless there is more text than the row group may give.
+    /// Makes documents of a batch, unless it has more text than the row group may give.
     fn read_batch(
         &self,
         batch: &RecordBatch,
@@ -445,8 +445,8 @@ fn way<'a>(batch: &'a RecordBatch, names: &Option<Vec<String>>) -> Vec<&'a dyn A
     way
 }
 
-/// Whether a cell contains nothing. A field of a struct that is null is null, and a column of nulls
-/// alone has a type of its own, and no mask.
+/// Whether a cell is null. A field of a null struct is null. A column with only nulls has a type of
+/// its own and no mask.
 fn is_null(way: &[&dyn Array], i: usize) -> bool {
     way.iter()
         .any(|array| array.is_null(i) || *array.data_type() == DataType::Null)

@@ -1,15 +1,16 @@
-//! Memory needed by the pages of a column, computed from their headers before any is decoded.
+//! Computes the memory needed by the pages of a column from their headers, before decoding.
 //!
-//! *Question.* The format's library takes a page for as large as its header says, and some codecs
-//! write as much as the compressed bytes give. How to decode a column of a hostile file in bounded
+//! *Question.* The Parquet library trusts the page size in the header, and some codecs write as
+//! much as the compressed bytes give. How can a column of a hostile file be decoded in bounded
 //! memory?
 //!
-//! *Idea.* Go from header to header without reading what is between them. A header tells the
-//! codec's input and output, the number of values and their encoding. A page that is too large, or
-//! expands too far, is refused with its row group, and so is a column with more values than the row
-//! group has rows. Of codecs that may give more than the header says, [`unpack`](super::unpack)
-//! takes no more than that. The pages of a batch are kept together, so a batch has as many rows as
-//! fit into a block by the densest page; fewer where a value may repeat the one before it.
+//! *Idea.* Go from header to header without reading the bytes between them. A header gives the
+//! input and output size of the codec, the number of values and their encoding. A page that is too
+//! large, or expands too far, is rejected with its row group. So is a column with more values than
+//! the row group has rows. For codecs that may give more than the header says,
+//! [`unpack`](super::unpack) stops at that size. The pages of a batch are held together, so a batch
+//! has as many rows as fit into a block at the density of the densest page. It has fewer if a value
+//! may repeat the one before it.
 //!
 //! *Cost.* One short read per page.
 
@@ -24,41 +25,41 @@ use parquet::schema::types::ColumnDescriptor;
 use crate::config::Limits;
 use crate::document::Reason;
 
-/// Rows of a batch, at most.
+/// Maximum number of rows in a batch.
 pub(crate) const MAX_ROWS: u64 = 8192;
 
-/// The longest header of a page; statistics in it may hold whole values.
+/// Maximum size of a page header; its statistics may contain whole values.
 const MAX_HEADER: usize = 1 << 20;
 
-/// Bytes that LZ4 makes of one, at most.
+/// Maximum number of bytes that LZ4 produces from one byte.
 const MAX_LZ4: u64 = 255;
 
-/// How the values of a column are kept once they are decoded.
+/// How the values of a column are held after decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Values {
-    /// A text that fills many rows is kept once.
+    /// A text that fills many rows is held once.
     Shared,
     /// Each row has its own copy.
     Copied,
 }
 
-/// What the headers of a column tell.
+/// The result of checking the headers of a column.
 pub(crate) struct Checked {
-    /// The rows to decode at once.
+    /// Number of rows to decode at once.
     pub(crate) rows_at_once: usize,
-    /// What a value takes where the column is densest, and at least what an empty one takes.
+    /// Memory of a value where the column is densest; at least that of an empty value.
     pub(crate) value_bytes: u64,
-    /// What a row takes: that value, or as much of a list as there is for each row.
+    /// Memory of a row: that of one value, or for lists the average per row.
     pub(crate) row_bytes: u64,
-    /// What is kept of the pages themselves: the dictionary and the largest of the others.
+    /// Memory of the pages themselves: the dictionary and the largest other page.
     pub(crate) held_bytes: u64,
-    /// What each page decompresses to by its header, in the order of the file.
+    /// The decompressed size of each page by its header, in file order.
     pub(crate) sizes: VecDeque<usize>,
 }
 
-/// Bytes of a decoded value of a column, if there is no text in it.
+/// Size of a decoded value of a column without text.
 fn empty_bytes(column: &ColumnDescriptor) -> u64 {
-    /// A view, or a number and what belongs to it.
+    /// A view, or a number with its metadata.
     const VALUE_BYTES: u64 = 16;
     match column.physical_type() {
         Type::FIXED_LEN_BYTE_ARRAY => u64::try_from(column.type_length()).unwrap_or(0),
@@ -82,11 +83,11 @@ pub(crate) fn check(
     let descriptor = column.column_descr();
     let is_repeated = descriptor.max_rep_level() > 0;
     let most_values = match is_repeated {
-        // What may be in lists is bounded when they are decoded.
+        // The size of lists is bounded when they are decoded.
         true => u64::MAX,
         false => n_rows as u64,
     };
-    // Values of a fixed size have it, wherever they come from.
+    // Values of a fixed size have that size, whatever their source.
     let values = match descriptor.physical_type() {
         Type::BYTE_ARRAY => values,
         _ => Values::Shared,
@@ -141,13 +142,13 @@ pub(crate) fn check(
 /// The wanted fields of a page header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Header {
-    /// What kind of page it is: one of data in two versions, an index or a dictionary.
+    /// The kind of page: data in version 1 or 2, index, or dictionary.
     kind: i64,
     uncompressed: i64,
     compressed: i64,
     n_values: i64,
     encoding: i64,
-    /// Whether the values are stored as they are.
+    /// Whether the values are stored in plain encoding.
     is_plain: bool,
 }
 
@@ -160,7 +161,7 @@ impl Header {
         u64::try_from(self.uncompressed).unwrap_or(u64::MAX)
     }
 
-    /// Values of a page of data.
+    /// Number of values of a data page.
     fn values(&self) -> u64 {
         match self.is_dictionary() || self.is_index() {
             true => 0,
@@ -179,7 +180,7 @@ impl Header {
 
 struct Page {
     header: Header,
-    /// Where its content starts.
+    /// Offset of its content.
     at: u64,
 }
 
@@ -199,7 +200,7 @@ impl Page {
             let detail = format!("a page of {input} bytes becomes {output}");
             return Err((Reason::Expansion, detail));
         }
-        // Of the codecs that go by this name only one may give more than is requested.
+        // Of the codecs with this name, only one may give more than is requested.
         let is_frame = codec == Compression::LZ4
             && !self.header.is_plain
             && input.saturating_mul(MAX_LZ4) > limits.page_bytes as u64
@@ -219,13 +220,13 @@ impl Page {
 
     /// Whether each value may be as large as the page.
     fn repeats(&self, values: Values) -> bool {
-        /// Values by the bytes they share with the one before.
+        /// Each value is stored as the prefix that it shares with the previous value, and the rest.
         const DELTA_BYTE_ARRAY: i64 = 7;
         let is_copied = values == Values::Copied && self.header.is_dictionary();
         is_copied || self.header.encoding == DELTA_BYTE_ARRAY
     }
 
-    /// What a value in this page takes.
+    /// Memory of a value in this page.
     fn value_bytes(&self, values: Values) -> u64 {
         let n_bytes = self.header.uncompressed();
         match self.header.is_dictionary() {
@@ -235,7 +236,7 @@ impl Page {
         }
     }
 
-    /// Rows of which the values in this page may be held at once.
+    /// Number of rows whose values in this page may be held at once.
     fn rows_at_once(&self, values: Values, block_bytes: u64, limits: &Limits) -> u64 {
         let n_bytes = self.header.uncompressed().max(1);
         if self.repeats(values) {
@@ -253,7 +254,7 @@ fn too_large(limits: &Limits) -> (Reason, String) {
     (Reason::TooLarge, detail)
 }
 
-/// The header at a place of the file, and its length; none if there is none before `end`.
+/// The header at an offset of the file, and its length; none if there is none before `end`.
 fn header_at(file: &mut File, at: u64, end: u64) -> io::Result<Option<(Header, u64)>> {
     let mut bytes = Vec::new();
     let mut want = 512;
@@ -279,7 +280,7 @@ fn header_at(file: &mut File, at: u64, end: u64) -> io::Result<Option<(Header, u
     Ok(None)
 }
 
-/// Reads `PageHeader` of the format's grammar.
+/// Reads the struct `PageHeader` of the format.
 fn header(fields: &mut Fields<'_>) -> Option<Header> {
     let mut header = Header::default();
     let mut has = [false; 2];
@@ -304,15 +305,15 @@ fn header(fields: &mut Fields<'_>) -> Option<Header> {
     has.iter().all(|has| *has).then_some(header)
 }
 
-/// Types of Thrift's compact protocol. The value of a boolean field is its type.
+/// Types of Thrift's compact protocol. The type of a boolean field is also its value.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const STRUCT: u8 = 12;
 
-/// Structs inside each other that are stepped over.
+/// Maximum nesting of skipped structs.
 const MAX_DEPTH: usize = 16;
 
-/// A struct in Thrift's compact protocol. Whatever is not well formed, or not there, is none.
+/// A struct in Thrift's compact protocol. Malformed or missing parts give none.
 struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -356,7 +357,7 @@ impl Fields<'_> {
         Some((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The value of a field of integers.
+    /// The value of an integer field.
     fn number(&mut self, kind: u8) -> Option<i64> {
         match kind {
             4..=6 => self.zigzag(),

@@ -1,9 +1,9 @@
-//! Reads a row group whose pages decompress to the size that their headers declare, and to no more.
+//! Reads a row group and limits each page to the decompressed size that its header declares.
 //!
-//! The format's library lets gzip and Brotli write as much as the compressed bytes give and
-//! compares the size afterwards. Here it is told that pages of these codecs are not compressed, and
-//! hands them out as they are; [`Unpacked`] then decodes each of them once, into memory of the size
-//! that [`pages`] has checked. Pages of other codecs are bounded by the library itself.
+//! The Parquet library lets gzip and Brotli write as much as the compressed bytes give, and
+//! compares the size afterwards. This module declares pages of these codecs as uncompressed, so the
+//! library returns them unchanged. [`Unpacked`] then decodes each page once, into memory of the
+//! size that [`pages`] has checked. For other codecs, the library itself bounds the pages.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -27,10 +27,10 @@ use super::pages::{self, Checked, Values};
 use crate::config::Limits;
 use crate::document::Reason;
 
-/// Why a page was refused. The library turns errors into text, so they are kept here, too.
+/// Why a page was rejected. The library turns errors into text, so the reason is also kept here.
 pub(crate) type Refusal = Arc<OnceLock<(Reason, String)>>;
 
-/// What to read of a file.
+/// The selected parts of a file.
 pub(crate) struct Selected<'a> {
     pub(crate) metadata: &'a ArrowReaderMetadata,
     pub(crate) group: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Selected<'a> {
 }
 
 impl Selected<'_> {
-    /// Checks the pages of all selected columns; or says why none of them may be decoded.
+    /// Checks the pages of all selected columns, or returns why none of them may be decoded.
     pub(crate) fn check(
         &self,
         file: &File,
@@ -65,7 +65,8 @@ impl Selected<'_> {
         self.columns.iter().map(check).collect()
     }
 
-    /// Opens the row group, to be decoded so many rows at a time; or says why it may not be.
+    /// Opens the row group to decode a number of rows at a time, or returns why it may not be
+    /// decoded.
     pub(crate) fn open(
         self,
         file: File,
@@ -96,13 +97,13 @@ impl Selected<'_> {
     }
 }
 
-/// The wanted columns of one row group, with what is known of their pages.
+/// The wanted columns of one row group, with the result of checking their pages.
 struct Pages {
     file: Arc<File>,
     metadata: Arc<ParquetMetaData>,
     group: usize,
     columns: Vec<(usize, Checked)>,
-    /// Bytes that the lists of a row may take.
+    /// Maximum bytes of the lists of a row.
     row_bytes: u64,
     refusal: Refusal,
 }
@@ -173,7 +174,7 @@ impl Iterator for Once {
 
 impl PageIterator for Once {}
 
-/// A codec that gives as much as there is, whatever is requested.
+/// A codec that writes its whole output, whatever size is requested.
 #[derive(Clone, Copy)]
 enum Codec {
     Gzip,
@@ -189,9 +190,9 @@ impl Codec {
         }
     }
 
-    /// Appends what `packed` gives, up to `most` bytes.
+    /// Appends the decompressed bytes of `packed`, up to `most` bytes.
     fn unpack(self, packed: &[u8], most: usize, out: &mut Vec<u8>) -> std::io::Result<usize> {
-        /// Input that Brotli takes at once.
+        /// Input that Brotli reads at once.
         const BUFFER: usize = 64 << 10;
         let most = most as u64;
         match self {
@@ -203,11 +204,11 @@ impl Codec {
     }
 }
 
-/// Pages that are decompressed as they are requested.
+/// Pages that are decompressed on request.
 struct Unpacked {
     pages: SerializedPageReader<File>,
     codec: Codec,
-    /// What the pages that are left decompress to.
+    /// The decompressed sizes of the remaining pages.
     sizes: VecDeque<usize>,
     refusal: Refusal,
 }
@@ -219,7 +220,7 @@ impl Unpacked {
         ParquetError::General(detail)
     }
 
-    /// Decompresses all but the first `n_levels` bytes of a page of `size` bytes.
+    /// Decompresses all bytes of a page of `size` bytes except the first `n_levels`.
     fn unpack(&self, page: &[u8], n_levels: usize, size: usize) -> Result<Vec<u8>, ParquetError> {
         let (Some((levels, packed)), Some(rest)) =
             (page.split_at_checked(n_levels), size.checked_sub(n_levels))
@@ -227,10 +228,10 @@ impl Unpacked {
             let detail = format!("levels of {n_levels} bytes in a page of {size}");
             return Err(self.refuse(Reason::BadParquet, detail));
         };
-        // One byte more, so that the end is seen without growing.
+        // One byte more, so that the end is detected without growing the buffer.
         let mut out = Vec::with_capacity(size + 1);
         out.extend_from_slice(levels);
-        // A page of nulls alone has nothing to decompress.
+        // A page with only nulls has nothing to decompress.
         if rest > 0 {
             let unpacked = self.codec.unpack(packed, rest + 1, &mut out);
             unpacked.map_err(|error| self.refuse(Reason::BadParquet, error.to_string()))?;

@@ -1,20 +1,20 @@
-//! Finds the records of an archive, damaged or not.
+//! Finds the records of an archive, even if it is damaged.
 //!
-//! A record says how long its block is, and after the block another record starts. Where the two
-//! disagree, the start of the next record is believed more than the length: a start is eight bytes
-//! that hardly occur otherwise, a length is any number. So
+//! A record declares the length of its block, and after the block another record starts. If the two
+//! disagree, the start of the next record is trusted more than the length. A start is eight bytes
+//! that hardly occur otherwise, while a length is any number. Therefore:
 //!
 //! - a block that is too long is cut where a record starts inside it;
-//! - a block that is too short reaches to the next start;
-//! - a block that the input does not hold, or a header that cannot be read, is lost, and reading
-//!   continues at the next start.
+//! - a block that is too short extends to the next start;
+//! - a block that is not completely in the input, or a header that cannot be read, is lost, and
+//!   reading continues at the next start.
 //!
-//! A block beyond the size limit is skipped, and so is whatever in it looks like a record. If no
+//! A block beyond the size limit is skipped, with everything in it that looks like a record. If no
 //! record starts where it ends, its length was wrong, and reading continues at the first start
-//! inside it. In a plain file the end is read first. Elsewhere there is no way back, so the first
-//! start inside the block is kept, with as many bytes after it as the limit allows, until the end
-//! shows which of the two is right. If that is not enough, a start is believed only where a
-//! compressed member starts too: no body can make one of those.
+//! inside it. In an uncompressed file, the end is read first. Other streams cannot go back. There,
+//! the first start inside the block is kept, with as many bytes after it as the limit allows, until
+//! the end shows which of the two is right. If that is not enough, a start is trusted only where a
+//! compressed member starts too, because no body can contain such a start.
 //!
 //! Every byte is searched a constant number of times, whatever the lengths say.
 
@@ -36,20 +36,20 @@ pub(crate) struct Record {
     pub(crate) place: Place,
     pub(crate) dialect: Dialect,
     pub(crate) head: Head,
-    /// The header as it stands in the file.
+    /// The header as written in the file.
     pub(crate) raw_head: Vec<u8>,
-    /// The block; empty for kinds that hold no document, unless all are wanted.
+    /// The block; empty for kinds without a document, unless all blocks are wanted.
     pub(crate) block: Vec<u8>,
-    /// What is wrong with it.
+    /// A warning about the record, if any.
     pub(crate) warning: Option<Warning>,
 }
 
-/// Which blocks are handed out.
+/// Which blocks to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blocks {
-    /// Those that may hold a document.
+    /// Blocks that may contain a document.
     Documents,
-    /// All.
+    /// All blocks.
     All,
 }
 
@@ -81,12 +81,12 @@ impl RecordCutter {
         }
     }
 
-    /// The file and what is left of it.
+    /// The file and the rest of its stream.
     pub(crate) fn stream(&mut self) -> (&Path, &mut Stream) {
         (&self.source, &mut self.stream)
     }
 
-    /// Some records and notices, in order; none at the end.
+    /// Some records and warnings, in order; none at the end.
     pub(crate) fn next(&mut self) -> Option<Cut<Vec<Result<Record, Item>>>> {
         let mut records = Vec::new();
         let mut n_bytes = 0;
@@ -101,7 +101,7 @@ impl RecordCutter {
         (!records.is_empty()).then_some(Cut::Block(records))
     }
 
-    /// The next record, or the notice of what was lost; none at the end.
+    /// The next record, or the warning about lost input; none at the end.
     pub(crate) fn record(&mut self) -> Option<Result<Record, Item>> {
         while let Some(b'\r' | b'\n' | b' ') = self.stream.fill(1).first() {
             self.stream.consume(1);
@@ -125,7 +125,7 @@ impl RecordCutter {
         })
     }
 
-    /// What the record at `position` holds; none if no record starts there.
+    /// The item at `position`; none if no record starts there.
     pub(crate) fn item_at(&mut self, position: Position, config: &Config) -> Option<Item> {
         if !self.stream.go_to(position) {
             return None;
@@ -136,7 +136,7 @@ impl RecordCutter {
         })
     }
 
-    /// The body of the record at `position`; none if no record starts there or it has none.
+    /// The body of the record at `position`; none if no record starts there or it has no body.
     pub(crate) fn stored_at(&mut self, position: Position, config: &Config) -> Option<Stored> {
         if !self.stream.go_to(position) {
             return None;
@@ -148,7 +148,7 @@ impl RecordCutter {
         Place::new(&self.source, self.stream.position(0))
     }
 
-    /// Reads the header at hand; it is open only if the input ends in it.
+    /// Reads the current header. It is open only if the input ends inside it.
     fn header(&mut self) -> Parsed {
         let mut want = START_BYTES;
         loop {
@@ -190,8 +190,8 @@ impl RecordCutter {
             return Ok(self.take(place, head, block, start, Some(warning)));
         }
         if have < end {
-            // Some tools changed line ends and left the length: the message itself tells whether it
-            // is whole.
+            // Some tools changed line ends without updating the length. The HTTP message itself
+            // shows whether it is complete.
             let is_whole = http::is_whole(&self.stream.window()[n..], &self.limits);
             if is_whole && self.stream.has_ended() {
                 return Ok(self.take(place, head, n..have, have, Some(warning)));
@@ -210,7 +210,7 @@ impl RecordCutter {
         Ok(record)
     }
 
-    /// Hands out a record and steps to where the next one starts.
+    /// Returns a record and moves to the start of the next one.
     fn take(
         &mut self,
         place: Place,
@@ -238,7 +238,7 @@ impl RecordCutter {
         record
     }
 
-    /// A WARC record must be followed by line ends. If none are there, its length includes them.
+    /// A WARC record must be followed by line ends. If there are none, its length includes them.
     fn unseparated(&self, place: &Place, end: usize) -> Option<Warning> {
         let is_unseparated = match (self.dialect, self.stream.window().get(end)) {
             (Dialect::Warc, Some(next)) => !matches!(next, b'\r' | b'\n'),
@@ -247,8 +247,8 @@ impl RecordCutter {
         is_unseparated.then(|| place.warning(Reason::BadLength, "no line end after the block"))
     }
 
-    /// Whether the member ends right after a record with an error: its checksum is wrong, so the
-    /// record may be.
+    /// Whether the member ends with an error right after a record. Its checksum is wrong, so the
+    /// record may be wrong too.
     fn is_in_doubt(&self, end: usize) -> bool {
         let rest = &self.stream.window()[end..];
         let last = self.stream.position(end.saturating_sub(1));
@@ -256,7 +256,8 @@ impl RecordCutter {
             && rest.iter().all(|b| matches!(b, b'\r' | b'\n'))
     }
 
-    /// Goes on after something that is not a record. If a break follows, it is the same damage.
+    /// Skips to the next start after bytes that are not a record. If a break follows, it is part of
+    /// the same damage.
     fn skip_to_start(&mut self, place: &Place, detail: &str) -> Item {
         self.find_start();
         if self.stream.window().is_empty()
@@ -267,7 +268,7 @@ impl RecordCutter {
         place.skipped(Reason::BadHeader, detail)
     }
 
-    /// The input does not hold the rest of the record at hand.
+    /// Reports that the rest of the current record is missing.
     fn lost(&mut self, place: &Place) -> Item {
         if let Some(at_break) = self.stream.resume() {
             return place.broken(at_break);
@@ -295,12 +296,12 @@ impl RecordCutter {
                 None => return true,
             }
         }
-        // What follows so many is looked at when reading has come to it.
+        // After this many line ends, the next bytes are checked when reading reaches them.
         true
     }
 
-    /// The first start of a record in a part of the window, after a line end or where a member
-    /// starts.
+    /// The first start of a record in a part of the window, after a line end or at the start of a
+    /// member.
     fn start_within(&self, from: usize, to: usize) -> Option<usize> {
         let window = self.stream.window();
         let before = from.saturating_sub(1);
@@ -338,7 +339,7 @@ impl RecordCutter {
         }
     }
 
-    /// Where the block before `start` ends: without the line ends that separate records.
+    /// The end of the block before `start`, without the line ends that separate records.
     fn trimmed(&self, n: usize, start: usize) -> usize {
         let block = &self.stream.window()[n..start];
         let separators: &[&[u8]] = match self.dialect {
@@ -351,7 +352,7 @@ impl RecordCutter {
         n + trimmed.unwrap_or(block).len()
     }
 
-    /// Steps to the next start of a record, or to where the stream ends or breaks.
+    /// Skips to the next start of a record, or to the end of the stream or a break in it.
     fn find_start(&mut self) {
         if self.is_start(0) {
             return;
@@ -362,7 +363,7 @@ impl RecordCutter {
             let to = if is_last { have } else { have - START_BYTES };
             match self.start_within(1, to) {
                 Some(start) => return self.stream.consume(start),
-                // The byte before the next one to look at stays: it may be a line end.
+                // The byte before the next one to check stays, because it may be a line end.
                 None => self.stream.consume(if is_last { have } else { to - 1 }),
             }
             if is_last {
@@ -371,7 +372,7 @@ impl RecordCutter {
         }
     }
 
-    /// Skips a block that is too large to be held.
+    /// Skips a block that is too large to hold in memory.
     fn skip_block(&mut self, place: &Place, n: usize, length: u64) -> Item {
         let last = self.stream.position(n - 1).offset.saturating_add(length);
         let skipped = match self.stream.peek(last, 1 + MAX_LINE_ENDS + START_BYTES) {
@@ -398,8 +399,8 @@ impl RecordCutter {
         place.skipped(Reason::TooLarge, detail)
     }
 
-    /// Goes to where the block ends, if a record starts or the input ends there. `end` is what lies
-    /// there, from the last byte of the block on.
+    /// Moves to the end of the block, if a record starts or the input ends there. `end` contains
+    /// the bytes there, starting with the last byte of the block.
     fn jump_over(&mut self, n: usize, last: u64, end: &[u8]) -> Skip {
         let is_boundary = end.split_first().is_some_and(|(_, after)| {
             let is_line_end = |b: &u8| matches!(b, b'\r' | b'\n');
@@ -414,12 +415,12 @@ impl RecordCutter {
         if is_boundary && self.stream.seek(next) {
             return Skip::Right;
         }
-        // The line end before the block stays: a record may start right after it.
+        // The line end before the block stays, because a record may start right after it.
         self.stream.consume(n - 1);
         Skip::Wrong
     }
 
-    /// Reads to the end of the block, holding what follows the first start inside it.
+    /// Reads to the end of the block and holds the bytes after the first start inside it.
     fn read_over(&mut self, n: usize, length: u64) -> Skip {
         self.stream.consume(n - 1);
         let mut left = length.saturating_add(1);
@@ -444,7 +445,7 @@ impl RecordCutter {
         self.at_end_of_block()
     }
 
-    /// At what looks like a record inside a block that has `left` more bytes: skips it if a record
+    /// Called at a possible record inside a block with `left` bytes to go. Skips it if a record
     /// starts where the block ends.
     fn hold(&mut self, left: u64) -> Skip {
         let limit = self.limits.record_bytes;
@@ -475,15 +476,15 @@ impl RecordCutter {
     }
 }
 
-/// What became of a block that was skipped.
+/// The result of skipping a block.
 enum Skip {
     /// A record starts, or the input ends, where it ends.
     Right,
     /// Its length is wrong, and reading continues at the next start.
     Wrong,
-    /// The same, but there may have been a start inside it, to which there is no way back.
+    /// The same, but a start inside it may have been missed, and the stream cannot go back.
     Lost,
 }
 
-/// Line ends between records that are looked at ahead of reading.
+/// Maximum number of line ends between records that are checked ahead of reading.
 const MAX_LINE_ENDS: usize = 4096;

@@ -7,7 +7,7 @@ use crate::document::{DuplicateBody, Original};
 use crate::output::revisit::NEAR_DUPLICATE;
 use crate::time;
 
-/// Bytes in which the start of a record is recognized; a longer first line is not a start.
+/// Number of bytes needed to recognize the start of a record; a longer first line is not a start.
 pub(crate) const START_BYTES: usize = 4096;
 
 /// The two formats.
@@ -17,19 +17,19 @@ pub(crate) enum Dialect {
     Arc,
 }
 
-/// What a record says of itself.
+/// The header of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// `response`, `request`, …; ARC knows only `response` and `filedesc`.
+    /// `response`, `request`, …; ARC has only `response` and `filedesc`.
     pub(crate) kind: String,
-    /// Bytes of the block.
+    /// Length of the block in bytes.
     pub(crate) length: u64,
     pub(crate) id: Option<String>,
     pub(crate) url: Option<String>,
     pub(crate) fetched: Option<i64>,
     pub(crate) content_type: Option<String>,
     pub(crate) language: Option<String>,
-    /// Why the archiver stored less than there was.
+    /// Why the archiver stored less than the complete body.
     pub(crate) truncated: Option<String>,
     /// The page that this one duplicates.
     pub(crate) duplicate_of: Option<Box<Original>>,
@@ -38,16 +38,16 @@ pub(crate) struct Head {
 /// The state of a header at the start of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
-    /// It takes this many bytes.
+    /// The header is complete and takes this many bytes.
     Head(usize, Box<Head>),
-    /// Its end is not among the bytes.
+    /// The header does not end within the bytes.
     Open,
-    /// It takes this many bytes and cannot be used.
+    /// The header takes this many bytes and is unusable.
     Bad(usize, String),
 }
 
 impl Dialect {
-    /// Told from the first bytes of a stream.
+    /// Detects the format from the first bytes of a stream.
     pub(crate) fn sniff(start: &[u8]) -> Option<Self> {
         let start = start.trim_ascii_start();
         if is_warc_version(start) {
@@ -56,8 +56,8 @@ impl Dialect {
         start.starts_with(b"filedesc:").then_some(Dialect::Arc)
     }
 
-    /// Whether a record starts here. `bytes` must reach [`START_BYTES`] far or to the end of the
-    /// input.
+    /// Whether a record starts here. `bytes` must contain [`START_BYTES`] bytes, or all bytes to
+    /// the end of the input.
     pub(crate) fn is_start(self, bytes: &[u8]) -> bool {
         let bytes = &bytes[..bytes.len().min(START_BYTES)];
         match self {
@@ -69,7 +69,7 @@ impl Dialect {
         }
     }
 
-    /// The first place at which a record starts after a line end.
+    /// The first position after a line end at which a record starts.
     pub(crate) fn find_start(self, bytes: &[u8]) -> Option<usize> {
         match self {
             Dialect::Warc => memchr::memmem::find_iter(bytes, b"\nWARC/")
@@ -90,7 +90,7 @@ impl Dialect {
     }
 }
 
-/// `WARC/1.0` or the like, with the end of its line.
+/// `WARC/1.0` or similar, with its line end.
 fn is_warc_version(bytes: &[u8]) -> bool {
     match bytes.strip_prefix(b"WARC/") {
         Some([b'0'..=b'9', b'.', b'0'..=b'9', rest @ ..]) => {
@@ -156,8 +156,8 @@ fn parse_warc(bytes: &[u8]) -> Parsed {
     )
 }
 
-/// The page that a record says it duplicates: a revisit record by the fields of the standard, any
-/// other by those of `arose crawl`.
+/// The page that a record declares as its original. Revisit records use the fields of the standard,
+/// other records those of `arose crawl`.
 fn duplicate_of(headers: &Headers) -> Option<Original> {
     let is_revisit = headers
         .get("warc-type")
@@ -184,7 +184,7 @@ fn duplicate_of(headers: &Headers) -> Option<Original> {
     })
 }
 
-/// What a revisit record of this profile says of its body; none for unknown profiles.
+/// The body that a revisit record of this profile implies; none for unknown profiles.
 fn revisited_body(profile: &str) -> Option<DuplicateBody> {
     let names = [
         "/revisit/identical-payload-digest",
@@ -224,7 +224,7 @@ fn parse_arc(bytes: &[u8]) -> Parsed {
 }
 
 /// `URL IP date type length`, or in version 2 with five more fields before the length. URLs may
-/// hold spaces, so the line is read from its end.
+/// contain spaces, so the line is read from its end.
 struct ArcLine<'a> {
     url: &'a [u8],
     date: &'a [u8],
@@ -235,7 +235,7 @@ struct ArcLine<'a> {
 impl<'a> ArcLine<'a> {
     fn parse(line: &'a [u8]) -> Option<Self> {
         let line = line.trim_ascii_end();
-        // Most lines of a page are no header; a header has a scheme and ends with its length.
+        // Most lines of a page are not headers; a header has a scheme and ends with its length.
         let colon = memchr(b':', &line[..line.len().min(16)])?;
         if !line[..colon].iter().all(|b| b.is_ascii_alphanumeric()) {
             return None;

@@ -13,7 +13,7 @@ use crate::losses::Loss;
 use crate::pipeline::fetch::Stored;
 
 impl Head {
-    /// Whether records of this kind can hold a document.
+    /// Whether records of this kind can contain a document.
     pub(crate) fn may_be_document(&self) -> bool {
         matches!(self.kind.as_str(), "response" | "resource" | "conversion")
     }
@@ -31,7 +31,7 @@ impl Head {
     }
 }
 
-/// A body with what is known about it.
+/// A body with its metadata.
 struct Body<'a> {
     bytes: std::borrow::Cow<'a, [u8]>,
     content_type: Option<&'a str>,
@@ -41,7 +41,8 @@ struct Body<'a> {
 }
 
 impl Record {
-    /// The body of this record as a browser got it; none if it holds none or breaks its framing.
+    /// The body of this record as a browser receives it; none if there is no body or its framing is
+    /// broken.
     pub(crate) fn stored(&self, config: &Config) -> Option<Stored> {
         if !self.head.may_be_document() {
             return None;
@@ -60,7 +61,7 @@ impl Record {
         })
     }
 
-    /// The document of this record, or why there is none.
+    /// The document of this record, or the reason why there is none.
     pub(crate) fn read(&self, config: &Config) -> Item {
         let is_revisit = self.head.kind == "revisit" && self.head.duplicate_of.is_some();
         if is_revisit && config.revisits == Revisits::Read {
@@ -103,7 +104,7 @@ impl Record {
         }
     }
 
-    /// A response whose status is not wanted, as skipped.
+    /// A skipped item for a response whose status is not wanted.
     fn unwanted(&self, response: &Response<'_>, config: &Config) -> Option<Item> {
         let is_success = (200..300).contains(&response.status);
         let is_unwanted = config.statuses == Statuses::Success && !is_success;
@@ -113,8 +114,8 @@ impl Record {
         })
     }
 
-    /// The document of a revisit record, whose text is that of its original or unknown. The header
-    /// of the response, if it is there, says whether the page has text at all.
+    /// The document of a revisit record, whose text is that of its original or unknown. The HTTP
+    /// header, if present, says whether the page has text at all.
     fn read_revisit(&self, config: &Config) -> Item {
         let response = Response::parse(&self.block, &config.limits).ok();
         if let Some(skipped) = response
@@ -168,7 +169,7 @@ impl Record {
             .into_iter()
             .map(|(reason, detail)| self.place.warning(reason, detail));
         let warnings = self.warning.clone().into_iter().chain(notes);
-        // The document is there, whatever is said of it.
+        // The document was read despite the warning.
         let loss = Loss::Nothing;
         warnings
             .map(|warning| Warning { loss, ..warning })

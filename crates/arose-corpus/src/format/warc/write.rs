@@ -1,9 +1,9 @@
 //! Writes WARC 1.1 records.
 //!
-//! Each record is one gzip member, so that it can be read alone by its offset, and carries SHA-1
-//! digests of its block and, for HTTP messages, of the payload, in base 32 as is the custom.
-//! Nothing is made up: time and identity come from the caller; a missing record id is derived from
-//! the content, so equal input gives equal bytes.
+//! Each record is one gzip member, so that it can be read alone by its offset. It has SHA-1 digests
+//! of its block and, for HTTP messages, of the payload, in base 32 as is customary. Time and ID
+//! come from the caller. A missing record ID is derived from the content, so the same input gives
+//! the same bytes.
 
 use std::io::{self, Write};
 
@@ -15,37 +15,37 @@ use sha1::{Digest as _, Sha1};
 
 use crate::time;
 
-/// A record to be written.
+/// A record to write.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRecord<'a> {
     /// `response`, `resource`, `conversion`, `warcinfo`, …
     pub kind: &'a str,
-    /// The address it is about.
+    /// The URL of the record.
     pub url: Option<&'a str>,
-    /// When it was fetched or made, in seconds since 1970.
+    /// When it was fetched or created, in seconds since 1970.
     pub date: i64,
-    /// Its URI, without brackets; derived from the rest if none.
+    /// Its URI, without angle brackets; derived from the rest if none.
     pub id: Option<&'a str>,
-    /// The type of the block, `application/http; msgtype=response` for a response.
+    /// The media type of the block; `application/http; msgtype=response` for a response.
     pub content_type: &'a str,
     /// Status line and headers with their blank line; empty if the block is not an HTTP message.
     pub http_head: &'a [u8],
-    /// The payload as it came over the wire.
+    /// The payload as received.
     pub body: &'a [u8],
     /// Further header fields.
     pub fields: &'a [(&'a str, &'a str)],
 }
 
-/// Where a record was written.
+/// The position of a written record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// First byte in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Bytes in the file.
+    /// Length in the file, in bytes.
     pub length: u64,
 }
 
-/// How records are packed.
+/// How records are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
     /// Not at all.
@@ -88,7 +88,7 @@ impl<W: Write> WarcWriter<W> {
         self.write_raw(&parts)
     }
 
-    /// Writes the parts of a record that exists already, as they are.
+    /// Writes the parts of an existing record unchanged.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl<W: Write> WarcWriter<W> {
         Ok(span)
     }
 
-    /// Gives the output back.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -160,8 +160,7 @@ fn digest(parts: &[&[u8]]) -> String {
     format!("sha1:{}", BASE32.encode(&hash.finalize()))
 }
 
-/// The given id, or a UUID (version 8: of our own making) from a digest of everything the record
-/// says.
+/// The given ID, or a UUID (version 8, custom) from a digest of the whole record.
 fn id(record: &NewRecord<'_>) -> String {
     if let Some(id) = record.id {
         return id.trim_matches(['<', '>']).to_owned();
@@ -211,7 +210,7 @@ mod tests {
         assert!(text.starts_with("WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:"));
         assert!(text.contains("\r\nWARC-Date: 1970-01-01T00:00:00Z\r\n"));
         assert!(text.contains("\r\nWARC-Target-URI: http://x/  evil: yes\r\n"));
-        // Of `rose`, by sha1sum and base32.
+        // The digest of `rose`, computed with sha1sum and base32.
         assert!(text.contains("\r\nWARC-Payload-Digest: sha1:"));
         assert!(text.ends_with("Content-Length: 23\r\n\r\nHTTP/1.1 200 OK\r\n\r\nrose\r\n\r\n"));
     }

@@ -1,17 +1,17 @@
-//! The plain rule: drop what is navigation by its element, then short blocks that are mostly links.
+//! The simple rule: drops navigation elements, then short blocks that are mostly links.
 //!
-//! Good for documentation and simple pages, helpless where layout is made of `div`s alone; it is
-//! the floor any learned method has to clear. No parameters were fitted.
+//! It works well on documentation and simple pages, and badly where the layout consists of `div`s
+//! alone. It is the baseline that a learned method must beat. No parameters were fitted.
 
 use super::super::tag::Tag;
 use super::tree::{Block, Tree};
 
-/// Blocks with a larger share of link text are links.
+/// Blocks with a larger share of link text count as links.
 const MAX_LINK_DENSITY: f64 = 0.5;
-/// Blocks of at least so many words stay even when they are links.
+/// Blocks with at least this many words are kept even if they are links.
 const MIN_WORDS: usize = 10;
 
-/// Which blocks to keep.
+/// Chooses the blocks to keep.
 pub(super) fn choose(tree: &Tree) -> Vec<bool> {
     let mut dropped = vec![false; tree.nodes.len()];
     for at in 1..tree.nodes.len() {

@@ -1,24 +1,25 @@
-//! What is measured of each block, so that a classifier can tell content from the rest.
+//! Computes the features of each block by which a classifier tells content from the rest.
 //!
-//! Four kinds: of the block itself (length, links, punctuation), of its names and the elements
-//! around it, of its neighbours in reading order, and of the containers that hold it. Sums over
-//! containers and windows come from prefix sums over blocks, since both are ranges: time `O(blocks
-//! log blocks)`.
+//! There are four kinds of features: of the block itself (length, links, punctuation), of its names
+//! and the elements around it, of its neighbours in reading order, and of its containers. Both
+//! containers and windows are ranges of blocks, so their sums come from prefix sums. Time is
+//! `O(blocks log blocks)`.
 
 use super::super::tag::Tag;
 use super::json_ld;
 use super::tree::{ANCESTORS, Block, Node, Tree};
 
-/// Numbers per block.
+/// Number of features per block.
 pub(super) const N_FEATURES: usize = 157;
 
-/// Words of the title that are compared; more would make a page of title quadratic.
+/// Maximum number of title words that are compared; more would take quadratic time on a page with a
+/// huge title.
 const MAX_TITLE_WORDS: usize = 64;
 
-/// One row of numbers per block.
+/// The features of one block.
 pub(super) type Row = [f32; N_FEATURES];
 
-/// What is known of a block from its text alone.
+/// The properties of a block that follow from its text alone.
 #[derive(Clone, Copy, Debug, Default)]
 struct Words {
     words: u32,
@@ -47,17 +48,17 @@ struct Sums {
     link_blocks: f32,
 }
 
-/// The blocks of a page, measured.
+/// The measured blocks of a page.
 pub(super) struct Page<'t> {
     tree: &'t Tree,
     words: Vec<Words>,
-    /// Sums before each block, and over all.
+    /// Sums before each block, and over all blocks.
     prefix: Vec<Sums>,
-    /// Elements of one kind under one parent, per node.
+    /// Number of elements of the same kind under the same parent, per node.
     siblings: Vec<u32>,
-    /// Blocks with the same text, per block.
+    /// Number of blocks with the same text, per block.
     copies: Vec<u32>,
-    /// The element that holds most of the prose.
+    /// The element that contains most of the prose.
     top: u32,
     /// The first top-level heading, as a block.
     first_h1: Option<usize>,
@@ -111,12 +112,12 @@ impl<'t> Page<'t> {
         page
     }
 
-    /// How many blocks there are.
+    /// Number of blocks.
     pub(super) fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// The words of a block.
+    /// Number of words of a block.
     pub(super) fn n_words(&self, at: usize) -> f64 {
         f64::from(self.words[at].words as f32)
     }
@@ -183,7 +184,7 @@ impl<'t> Page<'t> {
         ]
     }
 
-    /// The numbers of a block.
+    /// The features of a block.
     pub(super) fn row(&self, at: usize) -> Row {
         let mut out = Writer {
             row: [0.0; N_FEATURES],
@@ -307,7 +308,7 @@ impl<'t> Page<'t> {
         out.push(self.levels_to_common(at));
     }
 
-    /// Levels from the top element up to the first that also holds the block.
+    /// Number of levels from the top element to the first one that also contains the block.
     fn levels_to_common(&self, at: usize) -> f32 {
         let mut node = self.node(self.top);
         let mut levels = 0.0;
@@ -350,7 +351,7 @@ impl Writer {
     }
 }
 
-/// Tags that hold blocks directly, in groups of like use.
+/// Tags that contain blocks directly, grouped by use.
 const TAG_CLASSES: [&[Tag]; 9] = [
     &[Tag::P],
     &[Tag::Li],
@@ -410,7 +411,7 @@ fn prefix_sums(tree: &Tree, words: &[Words]) -> Vec<Sums> {
     prefix
 }
 
-/// For each node, how many of its kind its parent has.
+/// For each node, the number of nodes of its kind under its parent.
 fn count_siblings(nodes: &[Node]) -> Vec<u32> {
     let mut keys: Vec<(u32, u32, u32)> = nodes
         .iter()
@@ -427,7 +428,7 @@ fn count_siblings(nodes: &[Node]) -> Vec<u32> {
     counts
 }
 
-/// For each block, how many have its text.
+/// For each block, the number of blocks with its text.
 fn count_copies(words: &[Words]) -> Vec<u32> {
     let mut keys: Vec<(u64, u32)> = words
         .iter()
@@ -444,8 +445,8 @@ fn count_copies(words: &[Words]) -> Vec<u32> {
     counts
 }
 
-/// The element that prose points to: each paragraph gives its parent a full score and the element
-/// above it half, both scaled down by links.
+/// The element with the highest prose score. Each paragraph gives its parent a full score and the
+/// element above it half, both scaled down by links.
 fn top_node(tree: &Tree, words: &[Words]) -> u32 {
     let mut scores = vec![0.0f32; tree.nodes.len()];
     for (words, block) in words.iter().zip(&tree.blocks) {
@@ -466,7 +467,7 @@ fn top_node(tree: &Tree, words: &[Words]) -> u32 {
     best.map_or(0, |(at, _)| at as u32)
 }
 
-/// For each item, how many steps back the last true one lies; at most 50.
+/// For each item, the distance back to the last true item; at most 50.
 fn distance(items: impl Iterator<Item = bool>) -> Vec<u32> {
     let mut steps = 50;
     items
@@ -478,7 +479,7 @@ fn distance(items: impl Iterator<Item = bool>) -> Vec<u32> {
         .collect()
 }
 
-/// Counts words and what marks them.
+/// Counts words, punctuation and other properties of a text.
 fn count(text: &str, title: &[u64]) -> Words {
     let mut found = Words::default();
     let mut in_word = false;
@@ -517,12 +518,12 @@ fn count(text: &str, title: &[u64]) -> Words {
     found
 }
 
-/// Scripts written without blanks: each sign counts as a word.
+/// Scripts written without spaces: each character counts as a word.
 fn is_ideograph(char: char) -> bool {
     matches!(char, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
 }
 
-/// A hash of each word in lower case (ASCII; other scripts as they are).
+/// A hash of each word in lower case (ASCII only; other scripts unchanged).
 pub(super) fn word_hashes(text: &str) -> impl Iterator<Item = u64> {
     text.split(|char: char| !char.is_alphanumeric())
         .filter(|word| !word.is_empty())

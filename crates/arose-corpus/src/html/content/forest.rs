@@ -1,30 +1,30 @@
 //! The learned rule: a forest of small decision trees gives each block the probability that it is
-//! content, and the blocks are chosen that make the expected F1 score largest.
+//! content, and the blocks with the largest expected F1 score are chosen.
 //!
-//! Why a forest: what marks content differs by kind of page (a link is noise in an article and the
-//! point of a listing), so thresholds have to depend on each other. Gradient-boosted trees
-//! (Friedman, 2001) learn that from pages whose main content is known; `bench/extract/train.py`
-//! trains them on exactly the numbers of [`features`](super::features), and writes the table.
+//! Why a forest: the signs of content differ by kind of page. A link is noise in an article and the
+//! point of a listing, so thresholds must depend on each other. Gradient-boosted trees (Friedman,
+//! 2001) learn this from pages whose main content is known. `bench/extract/train.py` trains them on
+//! exactly the numbers of [`features`](super::features) and writes the table.
 //!
-//! Why not a fixed threshold: F1 asks for more when a page is doubtful all over. For blocks of `w`
-//! words with probability `p`, the expected score of a choice `S` is about `2 Σ_S p w / (Σ_S w + Σ
-//! p w)`, and its maximum is reached by some prefix of the blocks ordered by `p`. A page whose best
-//! expected score is low has no main content.
+//! Why not a fixed threshold: the threshold that maximizes F1 depends on how certain the whole page
+//! is. For blocks of `w` words with probability `p`, the expected score of a choice `S` is about `2
+//! Σ_S p w / (Σ_S w + Σ p w)`. A prefix of the blocks ordered by `p` reaches its maximum. A page
+//! whose best expected score is low has no main content.
 //!
-//! Cost: `O(b log b + b T d)` for `b` blocks, `T` trees, depth `d`. Not for fragments: half of the
-//! numbers describe the page around the block.
+//! Cost: `O(b log b + b T d)` for `b` blocks, `T` trees and depth `d`. Not for fragments: half of
+//! the features describe the page around the block.
 
 use super::features::Row;
 use super::forest_table::{LEAVES, ROOTS, SPLITS};
 
-/// Below this expected score a page has no main content.
+/// A page with a lower expected score has no main content.
 const MIN_EXPECTED_F1: f64 = 0.35;
 
-/// For each of `n` blocks, the probability that it is content; `row` measures one.
+/// The probability that each of `n` blocks is content; `row` computes the features of one.
 pub(super) fn probabilities(n: usize, row: impl Fn(usize) -> Row) -> Vec<f64> {
     let mut probabilities = Vec::with_capacity(n);
     let mut rows = Vec::with_capacity(ROWS_AT_ONCE);
-    // A tree fits into the nearest cache and so do some rows, but not all trees.
+    // A tree and some rows fit into the first-level cache, but not all trees.
     for first in (0..n).step_by(ROWS_AT_ONCE) {
         rows.clear();
         rows.extend((first..n.min(first + ROWS_AT_ONCE)).map(&row));
@@ -46,9 +46,9 @@ const ROWS_AT_ONCE: usize = 32;
 /// Leaves are stored in thousandths.
 const LEAF_SCALE: f64 = 1000.0;
 
-/// Walks one tree. A split `(feature, threshold, targets)` goes to its first target when the
-/// feature is at most the threshold, else to the second; a negative target `t` is leaf `-t - 1`.
-/// The target is indexed, not branched to: which way a block goes cannot be predicted.
+/// Walks one tree. A split `(feature, threshold, targets)` goes to its first target if the feature
+/// is at most the threshold, otherwise to the second. A negative target `t` is leaf `-t - 1`. The
+/// target is indexed instead of branched to, because branches would be unpredictable.
 #[inline]
 fn leaf(row: &Row, root: i16) -> i16 {
     let mut at = root;
@@ -59,7 +59,8 @@ fn leaf(row: &Row, root: i16) -> i16 {
     LEAVES[(-at - 1) as usize]
 }
 
-/// The choice with the largest expected F1, given the probability and the words of each block.
+/// The choice with the largest expected F1, given the probability and the number of words of each
+/// block.
 pub(super) fn choose(probabilities: &[f64], words: impl Fn(usize) -> f64) -> Vec<bool> {
     let hits = probabilities.iter().enumerate();
     let expected: f64 = hits.map(|(at, p)| p * words(at)).sum();

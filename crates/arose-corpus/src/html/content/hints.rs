@@ -1,17 +1,16 @@
-//! What class names, ids and roles say about a part of a page.
+//! Purposes of page parts, from class names, IDs and roles.
 //!
-//! Authors name things by purpose: `site-footer`, `relatedPosts`, `article__body`. Names are cut
-//! into words at punctuation and at capitals, and each word is looked up in one short list per
-//! purpose.
+//! Authors name things by purpose: `site-footer`, `relatedPosts`, `article__body`. Names are split
+//! into words at punctuation and at capitals. Each word is looked up in one short list per purpose.
 
 use super::super::packed::{Packed, insert};
 
-/// Purposes a name can tell, one bit each.
+/// Purposes that a name can indicate, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hints(pub(super) u32);
 
 impl Hints {
-    /// The part is not shown at first, by an attribute rather than by its name.
+    /// The part is initially hidden, according to an attribute and not to its name.
     pub(super) const HIDDEN: Self = Self(1 << 14);
 
     /// The purposes named in an attribute's value.
@@ -39,7 +38,7 @@ impl Hints {
     }
 }
 
-/// Names longer than this are generated, not written; the rest is not looked at.
+/// Longer names are machine-generated; the rest of them is ignored.
 const MAX_NAME_BYTES: usize = 256;
 
 /// Words by purpose; the position is the bit.
@@ -134,7 +133,7 @@ static TABLE: [(u128, u8); 1024] = {
     table
 };
 
-/// The bit of a word's purpose, or no bit.
+/// The bit of a word's purpose, or 0.
 fn purpose(word: Packed) -> u32 {
     word.find(&TABLE).map_or(0, |purpose| 1 << purpose)
 }

@@ -1,7 +1,7 @@
-//! What a page's structured data says: which kind of page it is, and sometimes its very text.
+//! Structured data of a page: its kind, and sometimes its text.
 //!
-//! Only two things are read from `application/ld+json`, by looking for their keys instead of
-//! parsing: such data is often broken, and a key means the same wherever it stands.
+//! Only two fields are read from `application/ld+json`, by searching for their keys instead of
+//! parsing. Such data is often broken, and a key means the same everywhere in it.
 
 use super::super::entity::{Place, decode};
 use super::features::word_hashes;
@@ -16,7 +16,7 @@ pub(super) const LIST: u32 = 4;
 /// A discussion or questions and answers.
 pub(super) const FORUM: u32 = 8;
 
-/// The kinds of page named, as bits.
+/// The kinds of page that the data names, as bits.
 pub(super) fn types(json: &str) -> u32 {
     values(json, "\"@type\"").fold(0, |bits, value| bits | kind(value))
 }
@@ -36,7 +36,7 @@ fn kind(name: &str) -> u32 {
     }
 }
 
-/// The longest `articleBody`, decoded; empty when there is none.
+/// The longest `articleBody`, decoded; empty if there is none.
 pub(super) fn article_body(json: &str) -> String {
     let raw = values(json, "\"articleBody\"")
         .max_by_key(|value| value.len())
@@ -67,7 +67,8 @@ fn values<'j>(json: &'j str, key: &'j str) -> impl Iterator<Item = &'j str> {
     })
 }
 
-/// Resolves the escapes of a JSON string; surrogates become blanks, they are never letters here.
+/// Decodes the escapes of a JSON string. Surrogates become spaces, because they never stand for
+/// letters here.
 fn unescape(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -95,10 +96,10 @@ fn unescape(raw: &str) -> String {
     out
 }
 
-/// Pairs of a body that are looked for; a longer one is a book.
+/// Maximum number of word pairs of a body that are searched for; a longer body is a book.
 const MAX_PAIRS: usize = 1 << 16;
 
-/// For each block, the share of its word pairs that the body holds; -1 without a body.
+/// For each block, the share of its word pairs that occur in the body; -1 without a body.
 pub(super) fn overlaps(tree: &Tree, body: &str) -> Vec<f32> {
     let mut known: Vec<u64> = pairs(body).take(MAX_PAIRS).collect();
     if known.len() < 20 {

@@ -1,18 +1,18 @@
-//! Main content: what a page is about, without its navigation, advertisements and notices.
+//! Main content of a page: its text without navigation, advertisements and notices.
 //!
-//! A page is cut into blocks of text below the elements that hold them; a method chooses some of
-//! the blocks; their text, in order, is the main content. Two methods, by two implementations of
-//! [`MainContent`]:
+//! A page is split into blocks of text, each below the elements that contain it. A method chooses
+//! some of the blocks, and their text, in order, is the main content. There are two methods, which
+//! implement [`MainContent`]:
 //!
 //! | method | word F1, 568 pages of 7 kinds | 4-gram F1, 181 articles |
 //! |---|---|---|
-//! | [`Forest`] (used by [`Mode::Content`](super::Mode::Content)) | .866 | .951 |
-//! | [`LinkDensity`] | .772 | .834 |
+//! | [`Forest`] (used by [`Mode::Content`](super::Mode::Content)) | 0.866 | 0.951 |
+//! | [`LinkDensity`] | 0.772 | 0.834 |
 //!
-//! Figures of the forest are from five-fold cross-validation: no page was seen in training. The
+//! The scores of the forest are from five-fold cross-validation: no page was seen in training. The
 //! harness in `bench/extract` scores other libraries through the same trait.
 //!
-//! Not for pages that a script fills: what is not in the bytes cannot be found.
+//! Not for pages that a script fills: text that is not in the HTML cannot be found.
 
 mod density;
 mod features;
@@ -28,13 +28,13 @@ use super::page::{Collector, Links};
 use super::{Config, Extracted, Warning};
 use tree::Tree;
 
-/// A way to find the main content.
+/// A method to find the main content.
 pub trait MainContent {
-    /// The main text of a page, a line per block; empty when it has none.
+    /// The main text of a page, one line per block; empty if it has none.
     fn main_text(&self, html: &str) -> String;
 }
 
-/// The learned method: see the table above and the module of the forest for how it works.
+/// The learned method. See the table above, and the module of the forest for its design.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Forest;
 
@@ -47,7 +47,7 @@ impl MainContent for Forest {
     }
 }
 
-/// The plain rule: without the elements for navigation and short blocks that are mostly links.
+/// The simple rule: drops navigation elements and short blocks that are mostly links.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkDensity;
 
@@ -58,16 +58,16 @@ impl MainContent for LinkDensity {
     }
 }
 
-/// A block as the forest sees it.
+/// A block as input of the forest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredBlock {
     /// Its text.
     pub text: String,
-    /// Its numbers, in the order the forest's table counts them.
+    /// Its features, in the order of the forest's table.
     pub features: Vec<f32>,
 }
 
-/// The blocks of a page and their measures, for training a new forest.
+/// The blocks of a page with their features, for training a new forest.
 #[must_use]
 pub fn measure(html: &str) -> Vec<MeasuredBlock> {
     let mut collector = Collector::new(Links::Skip);
@@ -107,12 +107,12 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
 
 fn choose_by_forest(tree: &Tree, collector: &Collector) -> Vec<bool> {
     let page = features::Page::new(tree, collector.title());
-    // A row has some 600 bytes: they are never held for all blocks.
+    // A row takes about 600 bytes, so rows are never held for all blocks.
     let probabilities = forest::probabilities(page.len(), |at| page.row(at));
     forest::choose(&probabilities, |at| page.n_words(at))
 }
 
-/// The chosen blocks, a line each.
+/// The chosen blocks, one per line.
 fn join(tree: &Tree, chosen: &[bool]) -> String {
     let blocks = tree.blocks.iter().zip(chosen);
     let blocks = blocks.filter_map(|(block, &chosen)| chosen.then_some(block));

@@ -1,4 +1,4 @@
-//! What both methods must do, and the tree they share.
+//! Tests of both methods and of the tree they share.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn blocks(html: &str) -> Vec<String> {
         .collect()
 }
 
-/// The elements around the block that holds `text`.
+/// The elements around the block that contains `text`.
 fn path(html: &str, text: &str) -> String {
     let tree = tree::read(html, &mut Collector::new(Links::Skip));
     let holds = |block: &&tree::Block| &tree.text[block.start..block.end] == text;
@@ -96,7 +96,7 @@ fn links_are_measured_across_blocks() {
     assert_eq!(links, [1, 2]);
 }
 
-/// A tree deeper than any page is followed up to a limit, and closing goes on to work below it.
+/// A tree that is too deep is followed up to a limit, and end tags still work below it.
 #[test]
 fn hostile_nesting_is_flattened() {
     let n = 200_000;

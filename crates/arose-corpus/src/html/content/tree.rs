@@ -1,10 +1,10 @@
-//! A page as a list of text blocks, each below the block elements that hold it.
+//! Splits a page into text blocks, each below the block elements that contain it.
 //!
-//! Inline elements are no part of the tree: their text joins the block around them, and only
-//! whether it was a link is remembered. That leaves the few rules by which one block element closes
-//! another, and no need for the repairs a browser makes to misnested inline tags. An end tag finds
-//! its element in constant time through a list of open positions per name; every element is closed
-//! once: time is linear in the page, however it is nested.
+//! Inline elements are not part of the tree. Their text joins the block around them, and only
+//! whether it was a link is recorded. That leaves the few rules by which one block element closes
+//! another. The repairs that a browser makes to misnested inline tags are not needed. An end tag
+//! finds its element in constant time through a list of open positions per name, and every element
+//! is closed once. Time is therefore linear in the page, however it is nested.
 
 use super::super::henzinger::hides_text;
 use super::super::page::Collector;
@@ -13,30 +13,30 @@ use super::super::tag::Tag;
 use super::super::token::{Name, Noscript, Text, TextKind, Token, Tokenizer};
 use super::hints::Hints;
 
-/// Elements open at once; deeper ones count as part of those around them.
+/// Maximum number of open elements; deeper ones count as part of those around them.
 pub(super) const MAX_DEPTH: usize = 512;
 
-/// Blocks of any page, however small. A larger page may have one more for each [`BLOCK_BYTES`], and
-/// twice as many elements: what is measured of them takes some 300 bytes each.
+/// Number of blocks allowed for any page, however small. A larger page may have one more per
+/// [`BLOCK_BYTES`], and twice as many elements. Their measurements take about 300 bytes each.
 const MAX_BLOCKS: usize = 1 << 14;
 const BLOCK_BYTES: usize = 128;
 
-/// A page cut into blocks.
+/// A page split into blocks.
 #[derive(Debug)]
 pub(super) struct Tree {
     /// Elements in document order; the first is the root and its own parent.
     pub(super) nodes: Vec<Node>,
     /// Blocks in document order.
     pub(super) blocks: Vec<Block>,
-    /// The text of all blocks, a line each.
+    /// The text of all blocks, one line each.
     pub(super) text: String,
     /// Structured data the page carries: the content of `<script type=application/ld+json>`.
     pub(super) json_ld: String,
     /// `og:type`, in lower case.
     pub(super) og_type: String,
-    /// Whether elements were nested too deep to follow.
+    /// Whether elements were nested too deeply to follow.
     pub(super) is_too_deep: bool,
-    /// Whether there were more blocks or elements than are told apart.
+    /// Whether there were more blocks or elements than the limits allow.
     pub(super) is_too_wide: bool,
 }
 
@@ -46,13 +46,13 @@ pub(super) struct Node {
     pub(super) tag: Tag,
     pub(super) parent: u32,
     pub(super) depth: u16,
-    /// What its own names say.
+    /// The purposes that its own names indicate.
     pub(super) own: Hints,
-    /// What its names and those of the elements around it say.
+    /// The purposes that its names and those of the elements around it indicate.
     pub(super) all: Hints,
     /// Elements around it, itself included, by [`ancestor_bit`].
     pub(super) ancestors: u32,
-    /// Hash of tag and class, to recognise repeated items.
+    /// Hash of tag and class, to recognize repeated items.
     pub(super) kind: u32,
     /// Its blocks, as a range of indices.
     pub(super) first_block: u32,
@@ -70,11 +70,11 @@ pub(super) struct Block {
     pub(super) n_links: u32,
     pub(super) bold_bytes: u32,
     pub(super) n_breaks: u32,
-    /// Images since the block before.
+    /// Images since the previous block.
     pub(super) n_images: u32,
 }
 
-/// Reads a page; what the head says goes to the collector.
+/// Reads a page; metadata goes to the collector.
 pub(super) fn read(html: &str, collector: &mut Collector) -> Tree {
     let mut builder = Builder::new(html.len());
     let mut tokenizer = Tokenizer::new(html).with_noscript(Noscript::Markup);
@@ -89,7 +89,7 @@ pub(super) fn read(html: &str, collector: &mut Collector) -> Tree {
     builder.finish()
 }
 
-/// What the text token to come belongs to.
+/// The use of the next text token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaited {
     Content,
@@ -165,7 +165,7 @@ impl Builder {
         }
         let decoded = text.decoded();
         collector.text(&decoded);
-        // Titles and the fields of forms are no content.
+        // Titles and form fields are not content.
         if self.muted.is_some() || text.kind == TextKind::Escapable {
             return;
         }
@@ -226,8 +226,8 @@ impl Builder {
         }
     }
 
-    /// Drops the text of drawings and choices. Neither reaches beyond the next block element: pages
-    /// forget to close them.
+    /// Drops the text of drawings and option lists. Both end at the next block element at the
+    /// latest, because pages often fail to close them.
     fn mute(&mut self, name: Name<'_>) {
         let opens = matches!(name.tag, Tag::Svg | Tag::Select) && !name.self_closing;
         let holds = name.is_foreign || matches!(name.tag, Tag::Option | Tag::Optgroup | Tag::Hr);
@@ -264,7 +264,7 @@ impl Builder {
         }
     }
 
-    /// Ends the block under way. A link or bold run goes on in the next one.
+    /// Ends the current block. A link or bold run continues in the next block.
     fn flush(&mut self) {
         let (in_link, in_bold) = (self.link_start.is_some(), self.bold_start.is_some());
         self.end_link();
@@ -274,7 +274,7 @@ impl Builder {
         let is_full = self.tree.blocks.len() >= self.max_blocks;
         self.tree.is_too_wide |= is_full;
         if end > start && !is_full {
-            // The line end that separates it from the block before is no part of it.
+            // The line end that separates it from the previous block is not part of it.
             let skip = usize::from(self.sink.text.as_bytes()[start] == b'\n');
             let node = *self.stack.last().expect("the root is never closed");
             self.tree.blocks.push(Block {
@@ -329,7 +329,7 @@ impl Builder {
         }
     }
 
-    /// Closes what the start of `tag` closes by itself.
+    /// Closes the elements that the start of `tag` closes implicitly.
     fn close_implied(&mut self, tag: Tag) {
         match tag {
             Tag::Li => self.close_within(&[Tag::Li], &[&[Tag::Ul, Tag::Ol, Tag::Menu], CELLS]),
@@ -353,7 +353,7 @@ impl Builder {
         if self.too_deep > 0 {
             self.too_deep -= 1;
         } else if HEADINGS.contains(&tag) {
-            // A heading is closed by the end tag of any.
+            // The end tag of any heading closes a heading.
             self.close_within(HEADINGS, &[CELLS]);
         } else if is_table_part(tag) {
             self.close_within(&[tag], &[&[Tag::Table]]);
@@ -362,7 +362,7 @@ impl Builder {
         }
     }
 
-    /// Closes the innermost of `tags`, unless one of `bounds` lies further in.
+    /// Closes the innermost of `tags`, unless one of `bounds` is further inside.
     fn close_within(&mut self, tags: &[Tag], bounds: &[&[Tag]]) {
         let last = |tag: &Tag| self.open[*tag as usize].last().copied();
         let Some(at) = tags.iter().filter_map(last).max() else {
@@ -374,7 +374,7 @@ impl Builder {
         }
     }
 
-    /// Closes all elements from position `at` of the stack.
+    /// Closes all elements from position `at` of the stack on.
     fn close_to(&mut self, at: usize) {
         while self.stack.len() > at {
             let node = self.stack.pop().expect("longer than `at`");
@@ -394,7 +394,7 @@ impl Builder {
     }
 }
 
-/// What the text after a start tag is for.
+/// The use of the text after a start tag.
 fn awaited(name: Name<'_>, tokenizer: &Tokenizer<'_>) -> Awaited {
     if !hides_text(name.tag) || name.tag == Tag::Noscript {
         return Awaited::Content;
@@ -412,7 +412,7 @@ fn awaited(name: Name<'_>, tokenizer: &Tokenizer<'_>) -> Awaited {
 
 const HEADINGS: &[Tag] = &[Tag::H1, Tag::H2, Tag::H3, Tag::H4, Tag::H5, Tag::H6];
 
-/// What is open outside of these is not closed from inside.
+/// Elements that are open outside of these are not closed from inside.
 const CELLS: &[Tag] = &[Tag::Table, Tag::Td, Tag::Th, Tag::Caption, Tag::Object];
 
 fn is_table_part(tag: Tag) -> bool {
@@ -429,7 +429,7 @@ fn is_table_part(tag: Tag) -> bool {
     )
 }
 
-/// What the names of an element say, and a hash by which its like is recognised.
+/// The purposes that the names of an element indicate, and a hash to recognize similar elements.
 fn names(tag: Tag, tokenizer: &Tokenizer<'_>) -> (Hints, u32) {
     let mut hints = Hints::default();
     let mut kind = tag as u32 + 1;
@@ -456,7 +456,7 @@ fn hides(style: &str) -> bool {
     style.contains("display:none") || style.contains("display: none")
 }
 
-/// Elements that tell something about all they hold; the position is the bit.
+/// Elements that characterize everything inside them; the position is the bit.
 pub(super) const ANCESTORS: [&[Tag]; 19] = [
     &[Tag::Nav],
     &[Tag::Header],
@@ -479,7 +479,7 @@ pub(super) const ANCESTORS: [&[Tag]; 19] = [
     &[Tag::Noscript],
 ];
 
-/// The bit of an element in [`Node::ancestors`], or none.
+/// The bit of an element in [`Node::ancestors`], or 0.
 fn ancestor_bit(tag: Tag) -> u32 {
     let at = ANCESTORS.iter().position(|tags| tags.contains(&tag));
     at.map_or(0, |at| 1 << at)

@@ -1,4 +1,4 @@
-//! Answers of every kind, over a pipe.
+//! Tests of the HTTP/1.1 client with responses of every kind, over a pipe.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ const LIMITS: FetchLimits = FetchLimits {
     max_body: 10_000,
 };
 
-/// What comes of an answer that is sent in pieces, a second apart, before the end of the
-/// connection.
+/// Returns the outcome of a response that is sent in pieces, one second apart, before the
+/// connection ends.
 fn answer(pieces: &[&[u8]], stays_open: bool) -> Result<(Message, Reuse), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -55,7 +55,7 @@ fn answer(pieces: &[&[u8]], stays_open: bool) -> Result<(Message, Reuse), Failur
 
 #[track_caller]
 fn check(bytes: &[u8], body: &[u8], cut: Option<Cut>, reuse: Reuse) {
-    // Whole, and cut in two anywhere: the outcome is the same.
+    // The outcome is the same whether the bytes come together or in two parts, cut anywhere.
     for at in [
         0,
         bytes.len() / 3,
@@ -197,7 +197,7 @@ fn interim_answers_are_skipped() {
 fn no_answers() {
     check_failure(b"", Failure::Closed);
     check_failure(b"SSH-2.0-OpenSSH\r\n", Failure::NotHttp);
-    // Looks like an interim response, and is none.
+    // Looks like an interim response but is not one.
     check_failure(b"JPTP/1.1 100 Continue\r\n\r\n", Failure::NotHttp);
     check_failure(
         b"HTTP/1.1\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n",
@@ -210,7 +210,8 @@ fn no_answers() {
     check_failure(&long, Failure::LongHead);
 }
 
-/// A byte a second: the head must come within the time for the first byte, all within the whole.
+/// One byte per second: the head must arrive within the time for the first byte, and everything
+/// within the total time.
 #[test]
 fn slow_answers() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n";
@@ -227,7 +228,7 @@ fn slow_answers() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Any bytes: an outcome, never a panic, never more than the limits.
+    /// Any bytes give an outcome, never a panic, and never exceed the limits.
     #[test]
     fn any_bytes_are_legal(
         head in "HTTP/1\\.[01] [0-9]{0,3} ?[a-z]{0,3}\r?\n((Content-Length|Transfer-Encoding|[a-z]{0,3}):? ?([0-9]{1,5}|chunked|[a-z]{0,4})\r?\n){0,3}\r?\n?",
@@ -246,8 +247,8 @@ proptest! {
     }
 }
 
-/// Responses, broken at random and sent in pieces: an outcome, never a panic, never more than the
-/// limits. `FUZZ_INPUTS` and `FUZZ_SEED` choose how many and which.
+/// Responses that are broken at random and sent in pieces give an outcome, never a panic, and never
+/// exceed the limits. `FUZZ_INPUTS` and `FUZZ_SEED` choose how many and which.
 #[test]
 fn broken_responses_have_an_outcome() {
     const SAMPLES: [&[u8]; 8] = [
@@ -292,8 +293,8 @@ fn broken_responses_have_an_outcome() {
             let head = message.head().expect("it was parsed before");
             assert!((100..1000).contains(&head.status), "{shown}");
         }
-        // The message is the same however the bytes arrive. Bytes behind it are seen only if they
-        // come with it, so the connection may count as usable or not.
+        // The message is the same however the bytes arrive. Bytes after it are seen only if they
+        // arrive with it, so the connection may count as usable or not.
         let at = below(bytes.len() + 1);
         let pieces = answer(&[&bytes[..at], &bytes[at..]], false);
         let outcome = |answer: Result<(Message, Reuse), Failure>| {
@@ -303,7 +304,7 @@ fn broken_responses_have_an_outcome() {
     }
 }
 
-/// A body that must not be there is not taken for one, and nothing that follows it is taken for the
+/// A body that must not be there is not read as one. The bytes after it are not read as the
 /// response to the next request.
 #[test]
 fn bodies_that_must_not_be_there() {

@@ -139,7 +139,7 @@ fn sources_and_what_became_of_them() {
     files.check_error("`1` has no source in its group");
 }
 
-/// Words of links and images stand among those of the page in one mode, and not in the other.
+/// Words of links and images are among those of the page in one mode, and not in the other.
 #[test]
 fn pages_in_both_modes() {
     let page = r"<title>t</title><p>a <a href=/x>rose</a> <img src=i.png> is</p>";

@@ -42,7 +42,7 @@ fn config(thresholds: &[f64]) -> Config {
     }
 }
 
-/// Three documents of 100, 90 and 10 words, the first two alike.
+/// Three documents of 100, 90 and 10 words. The first two are similar.
 fn gold() -> Gold {
     Gold {
         documents: vec![
@@ -95,7 +95,7 @@ fn each_policy_decides_each_pair() {
     assert_eq!(containment.best.unwrap().threshold, 1.0);
 }
 
-/// The same words in another order are duplicates between sites, where bits decide alone, and not
+/// The same words in another order are duplicates between sites, where bits decide alone, but not
 /// on one site.
 #[test]
 fn the_site_policy_sees_the_sites() {
@@ -127,7 +127,7 @@ fn agreement_is_that_of_brute_force() {
         .iter()
         .map(|document| Shingler::new(W).set(&document.content.tokens.fingerprints))
         .collect();
-    // The list knows one pair rightly, one wrongly, and a third not at all.
+    // The list has one correct pair, one wrong pair, and lacks a third.
     gold.pairs[0].jaccard = Some(89.0 / 99.0);
     gold.pairs[1].jaccard = Some(0.85);
     let found = agreement(&gold, &config(&at)).unwrap();
@@ -150,7 +150,7 @@ fn agreement_is_that_of_brute_force() {
     }
 }
 
-/// A text that another contains resembles it as much as their sizes allow, and is not skipped.
+/// A text that another contains is as similar to it as their sizes allow, and is not skipped.
 #[test]
 fn agreement_sees_contained_texts() {
     let mut gold = gold();
@@ -159,7 +159,7 @@ fn agreement_sees_contained_texts() {
     assert_eq!((found.at[0].n_ours, found.at[0].n_both), (1, 1));
 }
 
-/// Labelled pairs beside the repository; none where there is no such directory.
+/// The directory of labelled pairs next to the repository; none if it does not exist.
 fn shared(gold: &str, documents: Option<&str>) -> Option<Gold> {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     if !data.join(gold).exists() {
@@ -177,7 +177,7 @@ fn shared(gold: &str, documents: Option<&str>) -> Option<Gold> {
     Some(gold::read(&config).unwrap())
 }
 
-/// The figures of `docs/evaluation.md` for pages judged by people.
+/// The numbers in `docs/evaluation.md` for pages labelled by people.
 #[test]
 fn judged_pages_as_documented() {
     let Some(gold) = shared("neardup-gov-pairs/pairs.jsonl.zst", None) else {
@@ -197,8 +197,8 @@ fn judged_pages_as_documented() {
     );
 }
 
-/// Listed and own coefficients of licences agree except for texts in Chinese, which are cut
-/// differently.
+/// Listed and computed similarities of licences agree, except for texts in Chinese, which are
+/// tokenized differently.
 #[test]
 fn licences_as_listed() {
     let listed = "neardup-licenses/exact_pairs_w5.jsonl.zst";
@@ -218,8 +218,8 @@ fn licences_as_listed() {
     assert_eq!(rows, [same(1287), same(405), same(180), same(117)]);
 }
 
-/// Henzinger's comparison, by hand: x and its copy are B-similar and C-similar and differ in
-/// nothing, y differs from x in the numbers at its beginning, z is a stranger.
+/// Henzinger's comparison, computed by hand. x and its copy are B-similar and C-similar and have no
+/// difference. y differs from x in the numbers at its beginning. z is unrelated.
 #[test]
 fn the_comparison_of_b_and_c() {
     let text = |begin: u32| -> String {
@@ -248,7 +248,7 @@ fn the_comparison_of_b_and_c() {
     let study = study(&gold, &config(&[]));
     let correlation = &study.correlation;
     assert_eq!(correlation.n_pairs(0), 1, "the stranger");
-    // All features of the pair with another number agree, and most bits.
+    // All super-shingles of the pair with another number match, and most bits.
     let c_sim = compare(&gold, W)[1].comparison.c_sim.unwrap();
     assert!((360..384).contains(&c_sim), "{c_sim}");
     assert_eq!(correlation.n_pairs(6), 2);
@@ -267,8 +267,8 @@ fn the_comparison_of_b_and_c() {
     assert_eq!(measure.unwrap().auc, Some(1.0));
 }
 
-/// C on shingles feels each changed token as often as shingles are long: one of 400 tokens alters 2
-/// of 399 shingles of 2, so fewer bits agree than on tokens, and the order counts.
+/// C on shingles counts each changed token as often as shingles are long. One of 400 tokens changes
+/// 2 of 399 shingles of 2, so fewer bits match than on tokens, and the order counts.
 #[test]
 fn c_on_shingles_feels_the_order() {
     let mut gold = gold();
@@ -277,8 +277,8 @@ fn c_on_shingles_feels_the_order() {
     gold.pairs = vec![pair(0, 1, Correct)];
     let compared = compare(&gold, W);
     assert_eq!(compared[0].comparison.c_sim, Some(384));
-    // Two sets of shingles without a common one agree in half of the bits, give or take four
-    // standard deviations of 9.8.
+    // Two sets of shingles without a common one agree in half of the bits, within four standard
+    // deviations of 9.8.
     let c_shingles = compared[0].c_shingles.unwrap();
     assert!((153..231).contains(&c_shingles), "{c_shingles}");
 }

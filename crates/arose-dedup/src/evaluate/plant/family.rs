@@ -5,10 +5,11 @@ use arose::mix::{SplitMix, mix};
 use super::words::{Vocabulary, fresh, spell_word};
 use super::{Config, Kind, Recipe};
 
-/// The largest family of a mixed corpus.
+/// Maximum number of pages of a family in a mixed corpus.
 const MAX_SIZE: u32 = 50;
 
-/// The kinds of families of more than one page in a mixed corpus, as often as they occur.
+/// The kinds of families with more than one page in a mixed corpus, in proportion to their
+/// frequency.
 const KINDS: [Kind; 16] = [
     Kind::Exact,
     Kind::Exact,
@@ -34,32 +35,32 @@ const LENGTHS: [f64; 16] = [
     1.833, 2.205, 3.058,
 ];
 
-/// All that the pages of a family have in common.
+/// The common data of the pages of a family.
 #[derive(Debug, Clone)]
 pub(super) struct Family {
     pub(super) kind: Kind,
-    /// Pages, as many of them as the corpus has room for.
+    /// Number of pages, limited by the size of the corpus.
     pub(super) size: u32,
-    /// Draws the words that they share.
+    /// Seed of the words that they share.
     random: SplitMix,
-    /// Draws the words of each page of its own, once mixed with its number.
+    /// Seed of the page's own words, after mixing with its number.
     seed: u64,
     vocabulary: Vocabulary,
     n_words: usize,
-    /// Words of its own that a page has in place of shared ones, where their number is fixed.
+    /// Number of a page's own words that replace shared ones, if it is fixed.
     n_own: usize,
-    /// Where these stand.
+    /// The position of these words.
     at: usize,
-    /// The fewest words that a page is cut down to.
+    /// Minimum number of words to which a page is cut.
     n_least: usize,
     site: u32,
     n_sites: u32,
-    /// How many sites a copy moves on.
+    /// Number of sites by which a copy is moved.
     stride: u32,
 }
 
 impl Family {
-    /// The family of an index, of which there are as many as wanted.
+    /// Returns the family with an index. There are as many as needed.
     pub(super) fn new(config: &Config, index: u32) -> Self {
         let seed = mix(mix(config.seed).wrapping_add(u64::from(index)));
         let random = SplitMix::new(seed);
@@ -72,10 +73,11 @@ impl Family {
     fn mixed(config: &Config, mut random: SplitMix, seed: u64) -> Self {
         let is_single = random.below(10) < 7;
         let kind = KINDS[random.below(KINDS.len() as u64) as usize];
-        // Pareto of exponent 4/3: roots are exact, powers differ from machine to machine.
+        // A Pareto distribution with exponent 4/3. Roots are exact, but powers differ between
+        // machines.
         let root = (1.0 - random.next_f64()).sqrt();
         let size = (1.0 / (root * root.sqrt())).min(f64::from(MAX_SIZE - 1)) as u32 + 1;
-        // Twice the shingle length is the least that is not short.
+        // Twice the shingle length is the minimum length of a document that is not short.
         let n_least = 2 * config.w.get();
         let length = LENGTHS[random.below(LENGTHS.len() as u64) as usize];
         let length = length * (0.9 + 0.2 * random.next_f64()) * f64::from(config.median_words);
@@ -132,7 +134,7 @@ impl Family {
         }
     }
 
-    /// The words of one of its pages.
+    /// Returns the words of one of its pages.
     pub(super) fn words(&self, member: u32) -> Vec<u64> {
         let mut words = self.shared();
         let mut own = self.own_random(member);
@@ -172,7 +174,7 @@ impl Family {
         words
     }
 
-    /// The address of one of its pages.
+    /// Returns the URL of one of its pages.
     pub(super) fn url(&self, member: u32, position: u32) -> String {
         let moves_by = match self.kind {
             Kind::Crumb | Kind::Stamp | Kind::Template | Kind::Table => 0,
@@ -188,7 +190,7 @@ impl Family {
         url + &position.to_string()
     }
 
-    /// What all pages have: the table of a table page and the text of others.
+    /// Returns the common text of all pages: the table of a table page, the text of others.
     fn shared(&self) -> Vec<u64> {
         let mut random = self.random.clone();
         let mut words = Vec::with_capacity(self.n_words + self.n_words / 2);
@@ -201,14 +203,15 @@ impl Family {
         words
     }
 
-    /// The same session id at places spread over the page.
+    /// Replaces words at positions spread over the page by the same session ID.
     fn put_crumb(&self, words: &mut [u64], id: u64) {
         let step = words.len() / self.n_own;
         let places = words.iter_mut().skip(self.at % step).step_by(step);
         places.for_each(|word| *word = id);
     }
 
-    /// A part of the page's words: at least one, at most a share of `most`, small ones likelier.
+    /// Returns a number of words of the page: at least one, at most a share of `most`, with small
+    /// numbers more likely.
     fn part(&self, random: &mut SplitMix, most: f64) -> usize {
         let share = random.next_f64();
         (share * share * most * self.n_words as f64) as usize + 1

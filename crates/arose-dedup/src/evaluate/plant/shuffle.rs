@@ -1,13 +1,13 @@
 //! A permutation of `0..n` that needs no table, and its inverse.
 //!
-//! A Feistel network permutes the numbers of an even number of bits: it splits a number into two
-//! halves and mixes one into the other, round after round, each of which can be undone (Luby &
-//! Rackoff 1988). Numbers beyond `n` are permuted again until one below `n` comes out, fewer than
-//! four times on average since the halves fit closely.
+//! A Feistel network permutes the numbers of an even number of bits. It splits a number into two
+//! halves and mixes one into the other in several rounds, each of which can be undone (Luby &
+//! Rackoff 1988). Numbers beyond `n` are permuted again until the result is below `n`. This takes
+//! fewer than four permutations on average, since the halves fit closely.
 
 use arose::mix::mix;
 
-/// Rounds of mixing.
+/// Number of mixing rounds.
 const N_ROUNDS: u64 = 4;
 
 #[derive(Debug, Clone, Copy)]
@@ -27,12 +27,12 @@ impl Shuffle {
         }
     }
 
-    /// The slot at a position, both below `n`.
+    /// Returns the slot at a position, both below `n`.
     pub(super) fn slot(&self, position: u32) -> u32 {
         self.walk(position, Self::forward)
     }
 
-    /// The position of a slot.
+    /// Returns the position of a slot.
     pub(super) fn position(&self, slot: u32) -> u32 {
         self.walk(slot, Self::backward)
     }
@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// Neighbours part: of 10,000 positions hardly any keep their successor.
+    /// Neighbours are separated: of 10,000 positions hardly any keep their successor.
     #[test]
     fn it_shuffles() {
         let shuffle = Shuffle::new(10_000, 1);

@@ -1,30 +1,30 @@
 //! Words: sampled as numbers, spelled as text.
 //!
 //! A word of the language has a rank in `1..65536`, drawn by Zipf's law in steps: first an octave
-//! of ranks, each equally likely, then a rank in it. That takes two draws and no table, and is the
+//! of ranks, each equally likely, then a rank in it. This takes two draws and no table, and is the
 //! same on every machine. A *fresh* word is a random number beyond all ranks that occurs nowhere
-//! else, such as a session id.
+//! else, such as a session ID.
 
 use arose::mix::SplitMix;
 
 /// Set in the number of a fresh word.
 const FRESH: u64 = 1 << 63;
 
-/// Random bits of a fresh word: ten letters of five bits.
+/// Number of random bits of a fresh word: ten letters of five bits.
 const FRESH_BITS: u32 = 50;
 
-/// Octaves of ranks.
+/// Number of octaves of ranks.
 const N_OCTAVES: u64 = 16;
 
-/// Words on a line.
+/// Number of words per line.
 const LINE: usize = 12;
 
-/// Where words come from.
+/// The source of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vocabulary {
     /// The language.
     Zipf,
-    /// Nowhere: each is new.
+    /// None: each word is new.
     Fresh,
 }
 
@@ -43,19 +43,19 @@ fn ranked(random: &mut SplitMix) -> u64 {
     octave + random.below(octave)
 }
 
-/// A word that occurs nowhere else.
+/// Returns a word that occurs nowhere else.
 pub(super) fn fresh(random: &mut SplitMix) -> u64 {
     FRESH | random.next_u64() >> (u64::BITS - FRESH_BITS)
 }
 
-/// How a text looks; it has the same tokens in any style.
+/// The style of a text. The tokens are the same in any style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// Lines of words.
     Plain,
-    /// Sentences: a capital letter and a full stop a line.
+    /// Sentences: a capital letter and a full stop per line.
     Sentences,
-    /// Capital letters, and more blanks than needed.
+    /// Capital letters, and more spaces than needed.
     Capitals,
 }
 
@@ -63,7 +63,7 @@ impl Style {
     pub(super) const ALL: [Self; 3] = [Self::Plain, Self::Sentences, Self::Capitals];
 }
 
-/// The text of words.
+/// Returns the text of words.
 pub(super) fn spell(words: &[u64], style: Style) -> String {
     let mut text = String::with_capacity(words.len() * 8);
     for line in words.chunks(LINE) {
@@ -91,7 +91,7 @@ pub(super) fn spell(words: &[u64], style: Style) -> String {
     text
 }
 
-/// A rank in syllables, frequent words short; a fresh word in letters and digits.
+/// Spells a rank in syllables, with short frequent words; a fresh word in letters and digits.
 pub(super) fn spell_word(word: u64, text: &mut String) {
     const CONSONANTS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
     const VOWELS: &[u8; 5] = b"aeiou";
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(texts.len(), 3);
     }
 
-    /// The chance of two equal words is the sum of squares, 2 / 256 (1 - 2^-16), within four
+    /// The probability of two equal words is the sum of squares, 2 / 256 (1 - 2^-16), within four
     /// standard errors of 100,000 draws.
     #[test]
     fn equal_words_are_as_frequent_as_stated() {

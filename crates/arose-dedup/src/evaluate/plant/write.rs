@@ -11,12 +11,12 @@ use serde_json::json;
 use super::{Kind, Plan, Recipe};
 use crate::evaluate::Error;
 
-/// What was written.
+/// Counts of the written corpus.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Planted {
     /// Pages.
     pub n_documents: u64,
-    /// Families, single pages among them.
+    /// Families, including single pages.
     pub n_families: u64,
     /// Pairs of pages of one family.
     pub n_pairs: u64,
@@ -41,17 +41,17 @@ struct TruthLine<'a> {
     jaccard: f64,
 }
 
-/// Writes `documents.jsonl`, `truth.jsonl` and `plant.json` into a directory, which is made if it
-/// is missing; `plant.json` is the last, so that a directory with it is complete.
+/// Writes `documents.jsonl`, `truth.jsonl` and `plant.json` to a directory, which is created if it
+/// is missing. `plant.json` is written last, so that a directory with it is complete.
 ///
 /// # Errors
 ///
-/// If the directory contains such files already, or cannot be written.
+/// If the directory already contains such files, or cannot be written.
 pub fn write(plan: &Plan, folder: &Path) -> Result<Planted, Error> {
     fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     for name in ["documents.jsonl", "truth.jsonl", "plant.json"] {
         if folder.join(name).exists() {
-            return Err(Error::file(&folder.join(name), "it is already there"));
+            return Err(Error::file(&folder.join(name), "it already exists"));
         }
     }
     let mut planted = Planted::default();
@@ -66,7 +66,7 @@ pub fn write(plan: &Plan, folder: &Path) -> Result<Planted, Error> {
     Ok(planted)
 }
 
-/// Writes a file under another name, and names it when it is whole.
+/// Writes a file under a temporary name, and renames it when it is complete.
 fn put(
     folder: &Path,
     name: &str,

@@ -6,23 +6,23 @@ use arose::judgement::{Tally, Verdict, kappa};
 
 use super::{PairKey, Rating};
 
-/// How far two raters agree.
+/// The agreement of two raters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agreement {
-    /// The two.
+    /// The two raters.
     pub raters: (String, String),
     /// Pairs that both have rated.
     pub n_pairs: u64,
-    /// Pairs of which both say the same.
+    /// Pairs with the same rating by both.
     pub n_agreed: u64,
     /// Cohen's kappa; none if chance would agree as well.
     pub kappa: Option<f64>,
 }
 
-/// What each rater said, and how far each two agree.
+/// The ratings of each rater, and the agreement of each two.
 type Raters = (Vec<(String, Tally)>, Vec<Agreement>);
 
-/// Counts the ratings of each rater, and compares each two.
+/// Counts the ratings of each rater, and compares each two raters.
 pub(super) fn raters(pairs: &BTreeMap<PairKey, BTreeMap<&str, &Rating>>) -> Raters {
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     let mut both: BTreeMap<(&str, &str), Vec<(Verdict, Verdict)>> = BTreeMap::new();

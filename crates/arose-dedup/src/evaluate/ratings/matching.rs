@@ -10,7 +10,7 @@
 //! digests, from earlier versions, are matched by IDs alone. A matched rating takes ordinals,
 //! scores and sites from the run, so that it is in the right row of every table. An unmatched
 //! rating is about texts that have changed or no longer exist, or that the run does not list as a
-//! pair: it stays in the file, is counted, and says nothing about this run.
+//! pair. It stays in the file, is counted, and says nothing about this run.
 //!
 //! *Cost.* One pass over the documents and one over the pairs; memory for the documents with a
 //! noted digest or ID. *Error.* Texts with the same words have the same digest and get the same
@@ -22,12 +22,12 @@ use std::path::Path;
 use super::{Rating, Sites};
 use crate::results::{Error, Pair, documents, pairs};
 
-/// What was found of some ratings.
+/// The result of matching.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Matched {
-    /// Lines about pairs of this run, in their order, as this run knows these pairs.
+    /// Lines about pairs of this run, in their order, with the data of this run.
     pub(super) lines: Vec<Rating>,
-    /// Standing verdicts about other pairs.
+    /// Number of valid ratings of other pairs.
     pub(super) n_elsewhere: u64,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn match_run(lines: Vec<Rating>, folder: &Path) -> Result<Matched, Er
     Ok(matched)
 }
 
-/// A pair as a line notes it.
+/// A pair as noted in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Note<'a> {
     docs: (u64, u64),
@@ -71,7 +71,8 @@ impl<'a> Note<'a> {
         }
     }
 
-    /// By what its documents are known again, the smaller first: their order does not matter.
+    /// Returns the keys by which its documents are recognized, the smaller first: their order does
+    /// not matter.
     fn keys(&self) -> (Key, Key) {
         let (a, b) = match self.digests {
             ("", _) | (_, "") => (Key::id(self.ids.0), Key::id(self.ids.1)),
@@ -80,14 +81,14 @@ impl<'a> Note<'a> {
         in_order(a, b)
     }
 
-    /// How much else than the texts is as it was noted: whether the IDs, and the ordinals.
+    /// Returns which other data are as noted: the IDs, and the ordinals.
     fn closeness(&self, pair: &Pair, [a, b]: [&Document; 2]) -> (bool, bool) {
         let ids = [(&*a.id, &*b.id), (&*b.id, &*a.id)];
         (ids.contains(&self.ids), self.docs == (pair.a, pair.b))
     }
 }
 
-/// By what a document is known again.
+/// The key by which a document is recognized.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Key {
     Digest(String),
@@ -108,14 +109,14 @@ fn in_order(a: Key, b: Key) -> (Key, Key) {
     if a <= b { (a, b) } else { (b, a) }
 }
 
-/// A document that may be one that was rated.
+/// A document that may have been rated.
 struct Document {
     id: String,
     digest: String,
     site: Option<String>,
 }
 
-/// The documents that may be among those rated, by ordinal.
+/// Returns the documents that may have been rated, by ordinal.
 struct Known(HashMap<u64, Document>);
 
 impl Known {
@@ -141,7 +142,7 @@ impl Known {
         Ok(Self(known))
     }
 
-    /// The pair of the run that each note is about.
+    /// Returns the pair of the run for each note.
     fn find<'a>(
         &self,
         lines: &'a [Rating],
@@ -185,7 +186,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// A line about this pair.
+    /// Creates a line about this pair.
     fn rename(&self, line: &Rating, known: &Known) -> Rating {
         let pair = &self.pair;
         let text = |doc: u64, of: fn(&Document) -> &String| {
@@ -219,7 +220,7 @@ mod tests {
     use arose::judgement::Verdict;
     use std::fs;
 
-    /// A page: its id and its text.
+    /// A page: its ID and its text.
     type Page = (&'static str, String);
 
     /// Six pages that differ in a word, two of which have the same text.
@@ -232,7 +233,7 @@ mod tests {
         pages
     }
 
-    /// Makes the directory again from these pages.
+    /// Writes the directory again from these pages.
     fn run(folder: &Path, pages: &[Page]) {
         let input = folder.join("pages.jsonl");
         let line = |(id, text): &Page| {
@@ -293,7 +294,8 @@ mod tests {
         .unwrap();
     }
 
-    /// The IDs of the pairs said to be correct, how many are said not to be, and elsewhere.
+    /// The IDs of the pairs rated correct, the number of pairs rated otherwise, and of unmatched
+    /// ratings.
     fn said(out: &Path) -> (BTreeSet<(String, String)>, u64, u64) {
         let ratings = Ratings::of_run(out).unwrap();
         let tables = ratings.tables(&Population::of_run(out).unwrap());
@@ -347,7 +349,7 @@ mod tests {
         run(folder.path(), &changed);
         let n_correct = before.0.len() as u64;
         assert_eq!(said(&out), (BTreeSet::new(), before.1, n_correct));
-        // Taking one of them back in its old words leaves one fewer.
+        // Withdrawing one of them with its old data leaves one fewer.
         let text = fs::read_to_string(out.join("ratings.jsonl")).unwrap();
         let line = text
             .lines()
@@ -356,7 +358,7 @@ mod tests {
         let undone = line.replace("\"correct\"", "null");
         fs::write(out.join("ratings.jsonl"), format!("{text}{undone}\n")).unwrap();
         assert_eq!(said(&out).2, n_correct - 1);
-        // The texts come back, and the ratings with them.
+        // When the texts return, so do the ratings.
         fs::write(out.join("ratings.jsonl"), text).unwrap();
         run(folder.path(), &pages());
         assert_eq!(said(&out), before);

@@ -12,18 +12,18 @@ use crate::results::documents;
 /// A similarity range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// So many features in common.
+    /// This many super-shingles in common.
     B(u32),
-    /// Fewer bits in agreement than the first of the published bins.
+    /// Fewer matching bits than the first of the published bins.
     CBelow,
-    /// One of the published bins of bits in agreement.
+    /// One of the published bins of matching bits.
     C(usize),
     /// Not computed.
     Unknown,
 }
 
 impl Level {
-    /// The range of a pair in a sample.
+    /// Returns the range of a pair in a sample.
     #[must_use]
     pub fn of(by: By, b_sim: Option<u32>, c_sim: Option<u32>) -> Self {
         match by {
@@ -32,13 +32,13 @@ impl Level {
         }
     }
 
-    /// The range of a number of matching super-shingles.
+    /// Returns the range of a number of matching super-shingles.
     #[must_use]
     pub fn of_b(b_sim: Option<u32>) -> Self {
         b_sim.map_or(Self::Unknown, Self::B)
     }
 
-    /// The range of a number of matching bits.
+    /// Returns the range of a number of matching bits.
     #[must_use]
     pub fn of_c(c_sim: Option<u32>) -> Self {
         let Some(c_sim) = c_sim else {
@@ -48,7 +48,7 @@ impl Level {
         bin.map_or(Self::CBelow, Self::C)
     }
 
-    /// For a table.
+    /// Returns the label of the range in a table.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -82,7 +82,7 @@ impl SitesOf {
         Ok(Self(sites))
     }
 
-    /// How the sites of two documents relate.
+    /// Returns the relation of the sites of two documents.
     #[must_use]
     pub fn of(&self, a: u64, b: u64) -> Sites {
         let site = |doc: u64| {
@@ -97,7 +97,7 @@ impl SitesOf {
     }
 }
 
-/// Pairs that a run has found, by sample, similarity range and sites.
+/// Number of pairs that a run has found, by sample, similarity range and sites.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Population(BTreeMap<(By, Level, Sites), u64>);
 
@@ -125,13 +125,14 @@ impl Population {
         Ok(population)
     }
 
-    /// The ranges of a sample.
+    /// Returns the ranges of a sample.
     pub(super) fn levels(&self, by: By) -> impl Iterator<Item = Level> {
         let cells = self.0.keys().filter(move |(of, ..)| *of == by);
         cells.map(|(_, level, _)| *level)
     }
 
-    /// Pairs of a sample in a range, if `is_wanted` says so of their sites; none if it has none.
+    /// Returns the number of pairs of a sample in a range for whose sites `is_wanted` is true; none
+    /// if it has none.
     pub(super) fn count(
         &self,
         by: By,

@@ -19,12 +19,12 @@ use arose::judgement::{Interval, Z_95, wilson};
 pub struct Share {
     /// The estimate.
     pub value: f64,
-    /// Where the true share lies, with 95% confidence.
+    /// The 95% interval of the true share.
     pub interval: Interval,
 }
 
-/// The share of successes in a whole, from parts given as (size, successes, trials); none if a part
-/// of some size has no trials, or there is nothing.
+/// Returns the share of successes in a whole, from parts given as (size, successes, trials). None
+/// if a nonempty part has no trials, or all parts are empty.
 #[must_use]
 pub fn weighted(parts: impl IntoIterator<Item = (u64, u64, u64)>) -> Option<Share> {
     let parts: Vec<(u64, u64, u64)> = parts.into_iter().filter(|(size, ..)| *size > 0).collect();
@@ -71,8 +71,8 @@ mod tests {
         assert_eq!(weighted([]), None);
     }
 
-    /// Against the truth: of 2,000 samples the interval holds it in 93% to 99%, seed fixed. The
-    /// mean of the ratings without weights is far off.
+    /// Compared with the ground truth: of 2,000 samples, the interval contains it in 93% to 99%,
+    /// with a fixed seed. The mean of the ratings without weights is far off.
     #[test]
     fn intervals_hold_the_truth() {
         let parts = [(6000_u64, 0.97), (300, 0.6), (40, 0.2)];
@@ -83,7 +83,7 @@ mod tests {
         for _ in 0..2000 {
             let sample = parts.map(|(size, p)| {
                 let n_right = (size as f64 * p).round() as u64;
-                // Drawn without putting back.
+                // Sampled without replacement.
                 let (mut left, mut right, mut successes) = (size, n_right, 0);
                 for _ in 0..20 {
                     let is_right = random.below(left) < right;

@@ -16,16 +16,16 @@ use crate::evaluate::Error;
 use crate::results;
 use crate::results::table::scan;
 
-/// Stands for no document.
+/// The value for no document.
 const NONE: u32 = u32::MAX;
 
-/// What the run's summary says of its settings; nothing if there is no summary.
+/// The settings in the run's summary; empty if there is no summary.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) policy: Option<String>,
     pub(super) threshold: Option<Threshold>,
     pub(super) w: Option<u64>,
-    /// Whether the run dropped what an index contains.
+    /// Whether the run dropped documents already in an index.
     pub(super) is_against_index: bool,
     /// Whether the run lists only the pairs of dropped documents with their kept ones.
     pub(super) lists_dropped: bool,
@@ -48,7 +48,7 @@ impl Settings {
         let threshold = setting("threshold").and_then(|value| value.as_f64());
         Ok(Self {
             policy: policy.map(str::to_owned),
-            // Other policies have no such threshold, or one that means nothing here.
+            // Other policies have no such threshold, or one with another meaning.
             threshold: threshold.and_then(|value| Threshold::new(value).ok()),
             w: setting("w").and_then(|value| value.as_u64()),
             is_against_index: setting("against").is_some(),
@@ -57,19 +57,19 @@ impl Settings {
     }
 }
 
-/// What a run says of every document.
+/// The data of every document of a run.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     /// Fingerprints of the IDs with the documents, ascending.
     ids: Vec<(u64, u32)>,
-    /// The first document of equal content.
+    /// The first document with the same content.
     classes: Vec<u32>,
     clusters: Vec<u32>,
-    /// The document that each was dropped for; itself if it was kept.
+    /// The document for which each was dropped; itself if it was kept.
     kept_docs: Vec<u32>,
-    /// Whether it was dropped by the coefficient.
+    /// Whether it was dropped by Jaccard similarity.
     by_jaccard: Vec<bool>,
-    /// Fingerprints of the sites; 0 where there is none.
+    /// Fingerprints of the sites; 0 if there is none.
     sites: Vec<u64>,
 }
 
@@ -116,7 +116,7 @@ impl Documents {
             let kept_doc = value(kept_docs, row).map_or(NONE, ordinal);
             self.ids.push((fingerprint(ids.value(row).as_bytes()), doc));
             let digest = digest.value(row);
-            // Empty documents are nobody's duplicates.
+            // Empty documents are never duplicates.
             let class = match digest == empty {
                 true => doc.into(),
                 false => fingerprint(digest.as_bytes()),
@@ -139,7 +139,7 @@ impl Documents {
         self.clusters.len()
     }
 
-    /// The document of an ID.
+    /// Returns the document with an ID.
     pub(super) fn find(&self, id: &str) -> Option<u32> {
         let key = fingerprint(id.as_bytes());
         let place = self.ids.binary_search_by_key(&key, |entry| entry.0);
@@ -150,13 +150,13 @@ impl Documents {
         self.classes[a as usize] == self.classes[b as usize]
     }
 
-    /// The pair as the first documents of equal content; none if it is equal itself.
+    /// Returns the pair as the first documents of their contents; none for exact duplicates.
     pub(super) fn class_pair(&self, a: u32, b: u32) -> Option<(u32, u32)> {
         let (a, b) = (self.classes[a as usize], self.classes[b as usize]);
         (a != b).then(|| (a.min(b), a.max(b)))
     }
 
-    /// For each document whether another one is equal.
+    /// Returns for each document whether it has an exact duplicate.
     pub(super) fn in_exact_classes(&self) -> Vec<bool> {
         let mut sizes = vec![0_u32; self.len()];
         self.classes
@@ -176,14 +176,15 @@ impl Documents {
         self.kept_docs.get(doc as usize) == Some(&doc)
     }
 
-    /// Each document dropped, what it was dropped for, and whether by the coefficient.
+    /// Returns each dropped document, the document for which it was dropped, and whether by Jaccard
+    /// similarity.
     pub(super) fn dropped(&self) -> impl Iterator<Item = (u32, Option<u32>, bool)> {
         let rows = (0..).zip(&self.kept_docs).zip(&self.by_jaccard);
         let dropped = rows.filter(|((doc, kept), _)| doc != *kept);
         dropped.map(|((doc, &kept), &by_jaccard)| (doc, (kept != NONE).then_some(kept), by_jaccard))
     }
 
-    /// The pairs of documents of one cluster.
+    /// Returns the pairs of documents of one cluster.
     pub(super) fn n_pairs_in_clusters(&self) -> u64 {
         let mut clusters = self.clusters.clone();
         clusters.sort_unstable();
@@ -200,7 +201,7 @@ impl Documents {
     }
 }
 
-/// For each document the first one with the same digest.
+/// Returns for each document the first one with the same digest.
 fn classes(mut digests: Vec<(u64, u32)>) -> Vec<u32> {
     digests.sort_unstable();
     let mut classes = vec![0; digests.len()];
@@ -233,7 +234,7 @@ pub(super) fn for_each_pair(
         let rules = texts(batch, "rule")?;
         let verified = texts(batch, "verified")?;
         for row in 0..batch.num_rows() {
-            // Only what was computed on the texts can be compared with the truth.
+            // Only scores computed from the texts can be compared with the ground truth.
             let is_exact = verified.value(row) == "text";
             each(FoundPair {
                 a: a.value(row),
@@ -260,11 +261,11 @@ fn for_each_batch(
     })
 }
 
-/// Why a table could not be read to its end.
+/// Why a table could not be read completely.
 enum Failed {
-    /// What it holds is not what a run writes.
+    /// Its content is not that of a run.
     Here(Error),
-    /// It is not a table.
+    /// It is not a readable table.
     Table(results::Error),
 }
 

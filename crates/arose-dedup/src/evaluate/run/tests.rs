@@ -144,7 +144,7 @@ fn share(part: u64, whole: u64) -> Share {
     Share { part, whole }
 }
 
-/// Documents 0, 1 and 2 are similar, 3 is a template page of 0, 4 and 5 are strangers.
+/// Documents 0, 1 and 2 are similar, 3 is a template page of 0, and 4 and 5 are unrelated.
 const TRUTH: &str = r#"{"a":"p0","b":"p1","kind":"mirror","jaccard":0.9}
 {"a":"p2","b":"p0","kind":"block","jaccard":0.8}
 {"a":"p1","b":"p2","kind":"block","jaccard":0.79}
@@ -216,7 +216,7 @@ fn errors_of_a_run_are_counted() {
     assert_eq!(row.copies, share(0, 1), "a pair of two families is no copy");
 }
 
-/// A run that collapses equal documents lists one pair for all of theirs.
+/// A run that collapses exact duplicates lists one pair for all of theirs.
 #[test]
 fn equal_documents_are_one() {
     let mut rows = rows(4);
@@ -409,7 +409,7 @@ fn scored_pairs(n: u64) -> impl Strategy<Value = Vec<(u64, u64, u8)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Precision, recall, closure and documents by looking at all pairs of all documents.
+    /// Precision, recall, closure and documents by brute force over all pairs of all documents.
     #[test]
     fn scores_are_those_of_brute_force(
         truth in scored_pairs(8),

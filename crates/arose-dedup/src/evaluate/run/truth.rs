@@ -9,19 +9,19 @@ use crate::evaluate::Error;
 use crate::evaluate::lines::{for_each_line, record};
 use crate::evaluate::plant::Kind;
 
-/// All pairs that resemble each other.
+/// All similar pairs.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
     /// By ascending documents.
     pub(super) pairs: Vec<True>,
-    /// Whether the file says what was planted.
+    /// Whether the file has the kinds of planted duplicates.
     pub(super) has_kinds: bool,
     /// Pairs omitted because the run did not read one of their documents.
     pub(super) n_unread: u64,
     unread: Vec<f64>,
 }
 
-/// A pair that is in the truth.
+/// A pair in the ground truth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct True {
     pub(super) jaccard: f64,
@@ -30,7 +30,7 @@ pub(super) struct True {
     pub(super) kind: Option<Kind>,
 }
 
-/// A line as it stands in the file.
+/// A line of the file.
 struct Line {
     a: String,
     b: String,
@@ -92,7 +92,7 @@ impl Truth {
         }
     }
 
-    /// What is known of two documents, in either order.
+    /// Returns the entry of two documents, in either order.
     pub(super) fn find(&self, a: u32, b: u32) -> Option<&True> {
         let key = (a.min(b), a.max(b));
         let place = self
@@ -101,7 +101,7 @@ impl Truth {
         place.ok().map(|place| &self.pairs[place])
     }
 
-    /// Pairs that are similar and were not read.
+    /// Returns the number of similar pairs that were not read.
     pub(super) fn n_unread_similar(&self, threshold: Threshold) -> u64 {
         let similar = self
             .unread
@@ -131,7 +131,7 @@ fn json_line(line: &[u8]) -> Result<Line, String> {
     })
 }
 
-/// `a`, `b` and the coefficient, separated by tabs.
+/// Parses `a`, `b` and the similarity, separated by tabs.
 fn tab_line(line: &[u8]) -> Result<Line, String> {
     let line = std::str::from_utf8(line).map_err(|_| "not UTF-8")?;
     let mut parts = line.split('\t');
@@ -153,7 +153,7 @@ fn checked(jaccard: Option<f64>) -> Result<f64, String> {
     jaccard.ok_or_else(|| "`jaccard` is not a number from 0 to 1".to_owned())
 }
 
-/// The shingle length that `plant.json` beside the truth tells.
+/// Returns the shingle length in `plant.json` next to the ground truth.
 pub(super) fn shingle_length(truth: &Path) -> Option<u64> {
     let text = std::fs::read(truth.with_file_name("plant.json")).ok()?;
     let plant: serde_json::Value = serde_json::from_slice(&text).ok()?;

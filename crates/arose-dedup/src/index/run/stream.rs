@@ -1,4 +1,4 @@
-//! Runs from one end to the other: read for merging, written from entries in order.
+//! Sequential access to sorted runs: read for merging, written from sorted entries.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use super::{
     Sealer, Shape, bits_of_bytes, check_of,
 };
 
-/// Goes through the entries of a run, reading its file from start to end.
+/// An iterator over the entries of a sorted run, which reads its file from start to end.
 pub(in super::super) struct Entries<'a> {
     run: &'a Run,
     next_bucket: usize,
     rows: Vec<u32>,
-    /// A stretch of the file.
+    /// A part of the file.
     window: Vec<u8>,
     window_start: usize,
 }
@@ -30,8 +30,9 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Appends the entries of the next of `2^block_bits` equal parts of the space of prefixes, of
-    /// which a run has at least as many buckets, for a run that starts `shift` rows earlier.
+    /// Appends the entries of the next of `2^block_bits` equal parts of the space of prefixes, for
+    /// a run that starts `shift` rows earlier. The run must have at least as many buckets as there
+    /// are parts.
     pub(in super::super) fn read_block(
         &mut self,
         block_bits: u32,
@@ -67,7 +68,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Writes a run from entries that come in order.
+/// Writes a sorted run from sorted entries.
 pub(in super::super) struct RunWriter {
     sealer: Sealer,
     shape: Shape,
@@ -81,7 +82,7 @@ pub(in super::super) struct RunWriter {
 }
 
 impl RunWriter {
-    /// Begins a run of so many rows, at most [`MAX_ROWS`], and so many entries.
+    /// Begins a sorted run with this many rows, at most [`MAX_ROWS`], and this many entries.
     pub(in super::super) fn create(
         path: &Path,
         first_row: u32,
@@ -106,7 +107,7 @@ impl RunWriter {
         })
     }
 
-    /// Takes the next entry, not smaller than the one before.
+    /// Adds the next entry, which must not be smaller than the previous one.
     #[inline]
     pub(in super::super) fn push(&mut self, entry: Entry) -> Result<(), Error> {
         let bucket = (entry.prefix() >> (self.shape.low_bits() + BUCKET_BITS)) as usize;

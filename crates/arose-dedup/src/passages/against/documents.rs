@@ -36,10 +36,10 @@ const HEADS: [Head; 14] = [
     ("kept", Kind::Flag, false),
 ];
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Documents {
-    /// Documents with an item.
+    /// Number of documents that contain an item.
     pub(crate) n_found: u64,
     pub(crate) covered: u64,
     pub(crate) removed: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Documents {
     pub(crate) n_dropped: u64,
 }
 
-/// Where the stages before left their results.
+/// Paths of the results of earlier stages.
 pub(crate) struct Stages<'a> {
     pub(crate) read: &'a Path,
     pub(crate) matches: &'a Path,

@@ -22,7 +22,7 @@ use crate::sorter::Sorter;
 use crate::source::path_text;
 use crate::{Error, Progress};
 
-/// Documents and the items in them.
+/// Pairs of documents and the items in them.
 pub(crate) const PAIRS: &str = "pairs";
 
 const ITEM_HEADS: [Head; 19] = [
@@ -59,18 +59,18 @@ const MATCH_HEADS: [Head; 9] = [
     ("text", Kind::Text, false),
 ];
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Items {
     pub(crate) n_items: u64,
     pub(crate) n_tokens: u64,
-    /// Items of which something was found.
+    /// Number of items of which some tokens were found.
     pub(crate) n_found: u64,
-    /// Items all of whose tokens were found.
+    /// Number of items all of whose tokens were found.
     pub(crate) n_whole: u64,
-    /// Items of which only common windows were found.
+    /// Number of items of which only common windows were found.
     pub(crate) n_common_only: u64,
-    /// Items too short to be decided.
+    /// Number of items too short to decide.
     pub(crate) n_undecided: u64,
     pub(crate) covered: u64,
     pub(crate) n_capped: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Items {
     pub(crate) top: Vec<TopItem>,
 }
 
-/// An item of which much was found.
+/// An item of which a large part was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TopItem {
     pub(crate) id: String,
@@ -90,7 +90,7 @@ pub(crate) struct TopItem {
     pub(crate) text: String,
 }
 
-/// Where the stages before left their results.
+/// Paths of the results of earlier stages.
 pub(crate) struct Stages<'a> {
     pub(crate) corpus: &'a Texts,
     pub(crate) reference: &'a Path,
@@ -146,7 +146,7 @@ pub(crate) fn run(
     Ok(sheets.found)
 }
 
-/// Tokens in windows that are common or not.
+/// Tokens in common windows and in other windows.
 pub(super) fn covered(spans: &[Span], common: u32) -> u32 {
     ranges(spans, common)
         .iter()
@@ -154,7 +154,7 @@ pub(super) fn covered(spans: &[Span], common: u32) -> u32 {
         .sum()
 }
 
-/// The tokens themselves, as disjoint ranges in order.
+/// Returns the tokens themselves, as disjoint ranges in order.
 pub(super) fn ranges(spans: &[Span], common: u32) -> Vec<std::ops::Range<u32>> {
     let wanted = spans.iter().filter(|span| span.flags & COMMON == common);
     removed(
@@ -163,7 +163,7 @@ pub(super) fn ranges(spans: &[Span], common: u32) -> Vec<std::ops::Range<u32>> {
     )
 }
 
-/// An item with what was found of it.
+/// An item with the matches found.
 struct Item {
     number: u32,
     record: TextRecord,
@@ -185,7 +185,7 @@ struct Sheets {
 }
 
 impl Sheets {
-    /// Writes the matches of an item; in how many documents they are.
+    /// Writes the matches of an item. Returns the number of documents that contain them.
     fn push_matches(&mut self, own: &Item) -> Result<u32, Error> {
         let tokens = match own.links.is_empty() {
             true => Vec::new(),
@@ -249,7 +249,7 @@ impl Sheets {
             ..
         } = own.record;
         let is_decided = n_tokens >= self.n_tokens.min(MIN_WHOLE as u32);
-        // Documents and items are numbered apart, so no partner is the item itself.
+        // Documents and items are numbered separately, so no partner is the item itself.
         let partners = Partners::of(u32::MAX, &own.links, self.n_tokens);
         let (longest, best) = (partners.longest, partners.best);
         let found = &mut self.found;
@@ -293,7 +293,7 @@ impl Sheets {
         ])
     }
 
-    /// Remembers the items of which most was found.
+    /// Keeps the items of which the largest part was found.
     fn push_top(&mut self, own: &Item, n_docs: u32, id: &str, longest: u32) -> Result<(), Error> {
         // Shares are compared without rounding.
         let key =

@@ -1,4 +1,4 @@
-//! The job: finds the items of a reference in a corpus.
+//! The job that finds the items of a reference in a corpus.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,14 +29,14 @@ const PLAN: Plan = Plan {
     report: report::write,
 };
 
-/// Looks for the items of a reference in `inputs` and writes the results into the directory `out`.
+/// Searches `inputs` for the items of a reference and writes the results to the directory `out`.
 ///
 /// Returns the summary that is also in `summary.json`. A complete run with the same settings,
 /// inputs and reference is not repeated; an interrupted one resumes.
 ///
 /// # Errors
 ///
-/// See [`Error`]; bad documents are none, but a reference without text is.
+/// See [`Error`]. Malformed documents are not an error; a reference without text is.
 pub fn run(
     inputs: &[PathBuf],
     against: &Against,
@@ -49,7 +49,7 @@ pub fn run(
     run_on(list, against, config, out, start, progress)
 }
 
-/// Like [`run`], on one file that goes by another name and is moved into `out`; see
+/// Like [`run`], but reads one file under another name and moves it to `out`; see
 /// [`crate::run_moved`].
 ///
 /// # Errors
@@ -83,7 +83,7 @@ fn run_on(
     })
 }
 
-/// The settings that shape the result, the files of the reference among them.
+/// Returns the settings that affect the result, including the files of the reference.
 fn settings(against: &Against, config: &Config) -> Result<Value, Error> {
     let reference = match &against.reference {
         Reference::Files(paths) => {
@@ -184,7 +184,7 @@ fn find(frame: &Frame<'_>, read: Note<Read>, against: &Against) -> Result<Outcom
     })
 }
 
-/// Reads the items; there must be some text in them.
+/// Reads the items, at least one of which must have text.
 fn read_reference(frame: &Frame<'_>, against: &Against) -> Result<Note<Read>, Error> {
     let config = Config {
         remove: None,
@@ -210,7 +210,7 @@ fn read_reference(frame: &Frame<'_>, against: &Against) -> Result<Note<Read>, Er
     })
 }
 
-/// What all stages found.
+/// The results of all stages.
 struct All<'a> {
     read: &'a Note<Read>,
     reference: &'a Note<Read>,
@@ -221,7 +221,7 @@ struct All<'a> {
 }
 
 impl All<'_> {
-    /// What the summary says of this job.
+    /// Returns the part of the summary that is specific to this job.
     fn summary(&self, config: &Config) -> Value {
         let (reference, matches) = (&self.reference.found, &self.matches.found);
         let (items, documents) = (&self.items.found, &self.documents.found);

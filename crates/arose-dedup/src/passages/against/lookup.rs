@@ -11,7 +11,7 @@ use crate::passages::anchors::Search;
 use crate::passages::text::Texts;
 use crate::{Error, Progress};
 
-/// Windows found, document by document, until it is known which of them are common.
+/// Windows that were found, by document, until it is known which of them are common.
 const HITS: &str = "hits";
 
 pub(crate) fn run(
@@ -109,10 +109,10 @@ fn link(
     }
 }
 
-/// In how many documents each distinct window is.
+/// The number of documents that contain each distinct window.
 struct Counts {
     n_docs: Vec<u32>,
-    /// The last document that has it, plus one.
+    /// The last document that contains it, plus one.
     last: Vec<u32>,
 }
 

@@ -1,9 +1,9 @@
 //! Third stage: the windows that the reference and the corpus share.
 //!
-//! Three files come out of it. `spans_of_items` and `spans_of_docs` have the windows of either side
-//! that the other has too, by place; `links` has pairs of them by item, document and shift. A
-//! window with more than [`MAX_LINKED`] places in the reference is linked to the first of these,
-//! and one in more than `common` documents to none.
+//! The stage writes three files. `spans_of_items` and `spans_of_docs` list the windows of either
+//! side that the other side also contains, by place. `links` lists pairs of them by item, document
+//! and shift. A window with more than [`MAX_LINKED`] places in the reference is linked only to the
+//! first of them. A window in more than `common` documents is not linked.
 
 use std::path::Path;
 
@@ -19,14 +19,14 @@ use crate::sorter::Sorter;
 use crate::{Error, Progress};
 use arose::passage::{BYTES_PER_WINDOW, Reference, ReferenceBuilder};
 
-/// Windows of items that the corpus has, by place.
+/// Windows of items that the corpus also contains, by place.
 pub(crate) const SPANS_OF_ITEMS: &str = "spans_of_items";
-/// Windows of documents that the reference has, by place.
+/// Windows of documents that the reference also contains, by place.
 pub(crate) const SPANS_OF_DOCS: &str = "spans_of_docs";
-/// Pairs of them; the item comes first.
+/// Pairs of them. The item comes first.
 pub(crate) const LINKS: &str = "links";
 
-/// The window is in too many documents to be told one by one.
+/// The window is in too many documents to list each of them.
 pub(crate) const COMMON: u32 = 1;
 /// The window has more places in the reference than were linked.
 pub(crate) const CAPPED: u32 = 2;
@@ -42,20 +42,21 @@ pub(crate) struct Span {
     pub(crate) flags: u32,
 }
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Matches {
-    /// Windows of the items, and distinct ones among them; the latter if they were all in memory.
+    /// Number of windows of the items, and of distinct windows among them. The latter is known only
+    /// if all windows were in memory.
     pub(crate) n_windows: u64,
     pub(crate) n_distinct: Option<u64>,
-    /// Distinct windows that both sides have, and those in too many documents.
+    /// Number of distinct windows that both sides contain, and of those in too many documents.
     pub(crate) n_found: u64,
     pub(crate) n_common: u64,
     /// `memory` or `anchors`.
     pub(crate) method: String,
 }
 
-/// Both sides.
+/// The corpus and the reference.
 pub(crate) struct Sides<'a> {
     pub(crate) corpus: &'a Texts,
     pub(crate) reference: &'a Texts,
@@ -84,7 +85,7 @@ pub(crate) fn run(
     Ok(found)
 }
 
-/// Windows of all items.
+/// Returns the number of windows of all items.
 fn n_windows(reference: &Texts, search: &Search) -> Result<u64, Error> {
     let mut items = reference.docs()?;
     let mut n = 0;
@@ -94,7 +95,7 @@ fn n_windows(reference: &Texts, search: &Search) -> Result<u64, Error> {
     Ok(n)
 }
 
-/// The reference in memory.
+/// Loads the reference into memory.
 pub(super) fn whole(texts: &Texts, search: &Search) -> Result<Reference, Error> {
     let mut builder = ReferenceBuilder::new(search.n_tokens);
     let items = Column::<TextRecord>::open(&texts.path(DOCS), 0)?;
@@ -109,7 +110,7 @@ pub(super) fn whole(texts: &Texts, search: &Search) -> Result<Reference, Error> 
     Ok(builder.finish())
 }
 
-/// The records on their way to their files.
+/// The sorters of the output records.
 pub(crate) struct Output {
     items: Sorter<Span>,
     docs: Sorter<Span>,
@@ -128,7 +129,7 @@ impl Output {
         }
     }
 
-    /// The flags of a window by the number of documents that have it.
+    /// Returns the flags of a window, given the number of documents that contain it.
     pub(crate) fn flags(&self, n_docs: u64, n_places: usize) -> u32 {
         let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
         flag(n_docs > self.common, COMMON) | flag(n_places > MAX_LINKED as usize, CAPPED)
@@ -160,7 +161,7 @@ impl Output {
     }
 }
 
-/// The places of a window that are linked.
+/// Returns the places of a window that are linked.
 pub(crate) fn linked<T>(places: &[T]) -> &[T] {
     match places.len() as u64 > MAX_LINKED {
         true => &places[..1],

@@ -33,26 +33,27 @@ use crate::Moved;
 /// The stages of a run, in order.
 pub(crate) const STAGES: [&str; 6] = ["read", "reference", "matches", "items", "documents", "kept"];
 
-/// The default length of a window: runs of 13 tokens seldom occur by chance.
+/// The default length of a window. Runs of 13 tokens seldom occur by chance.
 pub const DEFAULT_TOKENS: usize = 13;
 /// The default of [`Against::common`].
 pub const DEFAULT_COMMON: u64 = 1000;
 
-/// What is looked for, beside [`Config`](super::Config).
+/// Settings of a search for a reference, in addition to [`Config`](super::Config).
 ///
-/// Of the latter, `remove` says whether the corpus is written without what was found, with its
-/// `cut`, `seam` and `min_left`; `times`, `scope` and `removal` have no meaning here.
+/// Of the latter, `remove` says whether to write the corpus without the matches, with its `cut`,
+/// `seam` and `min_left`. `times`, `scope` and `removal` have no effect here.
 #[derive(Debug, Clone)]
 pub struct Against {
     /// The items.
     pub reference: Reference,
-    /// Windows in more documents are reported apart: licences, famous lines, instructions.
+    /// Windows in more than this many documents are reported separately, e.g. licences, famous
+    /// lines and instructions.
     pub common: NonZeroU64,
-    /// What becomes of documents with an item, if the corpus is written.
+    /// What to do with documents that contain an item, if the corpus is written.
     pub found: Found,
 }
 
-/// Where items come from.
+/// The source of the items.
 #[derive(Debug, Clone)]
 pub enum Reference {
     /// Files and directories.
@@ -61,11 +62,11 @@ pub enum Reference {
     Table(Moved),
 }
 
-/// What becomes of documents in which an item was found.
+/// What to do with documents in which an item was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// The spans found are cut.
+    /// Cut the matches.
     Cut,
-    /// They are dropped.
+    /// Drop the documents.
     Drop,
 }

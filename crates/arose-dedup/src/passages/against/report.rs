@@ -1,4 +1,4 @@
-//! `report.html` of a search for the items of a reference, made from `summary.json` alone.
+//! `report.html` of a search for the items of a reference, generated from `summary.json` alone.
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::report::html::{Count, Text, clip, counted, percent};
 use crate::report::put;
 use crate::work::read_json;
 
-/// Writes the report into the directory `out` of a run that is complete.
+/// Writes the report to the directory `out` of a complete run.
 pub(crate) fn write(out: &Path) -> Result<(), Error> {
     let summary: Option<Value> = read_json(&out.join("summary.json"))?;
     let page = Page(&summary.unwrap_or_default()).to_string();

@@ -1,4 +1,4 @@
-//! Items shorter than a window, which match as a whole or not at all.
+//! Items shorter than a window, which match completely or not at all.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::passages::text::{DOCS, TOKENS, TextRecord};
 use crate::sorter::Sorter;
 use crate::{Error, Progress};
 
-/// Bytes of memory for each token of a short item, at most.
+/// Maximum bytes of memory per token of a short item.
 const BYTES_PER_TOKEN: u64 = 64;
 
-/// Finds the short items; as many at a time as memory holds, with a scan of the corpus for each
-/// lot.
+/// Finds the short items. Loads as many at a time as fit into memory and scans the corpus for each
+/// batch.
 pub(crate) fn run(
     sides: &Sides<'_>,
     search: &Search,
@@ -48,7 +48,7 @@ pub(crate) fn run(
     take(places, folder, out)
 }
 
-/// Looks for some items in the corpus.
+/// Searches the corpus for a batch of items.
 fn find(
     sides: &Sides<'_>,
     lot: &[(u32, Vec<u64>)],
@@ -75,7 +75,7 @@ fn find(
         })
 }
 
-/// Hands in the places of each item.
+/// Passes on the places of each item.
 fn take(places: Sorter<[u32; 4]>, folder: &Path, out: &mut Output) -> Result<(), Error> {
     let path = folder.join("short");
     places.write(&path)?;

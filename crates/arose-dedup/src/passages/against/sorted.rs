@@ -1,8 +1,8 @@
-//! A reference larger than memory: anchors of both sides, sorted by their hash.
+//! Search for a reference larger than memory: anchors of both sides, sorted by hash.
 //!
-//! Equal windows have anchors of equal hashes, so only anchors whose hash stands on both sides are
-//! looked at. They hand in their windows, one record each, and equal ones meet in a second sort.
-//! Items are numbered after the documents, so one number tells which side it is.
+//! Equal windows have anchors with equal hashes, so only anchors whose hash occurs on both sides
+//! are examined. Each of their windows becomes one record, and a second sort brings equal windows
+//! together. Items are numbered after the documents, so the number determines the side.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ use crate::{Error, Progress};
 struct Hashed {
     hash: u64,
     doc: u32,
-    /// The first window, and how many there are.
+    /// The first window, and the number of windows.
     first: u32,
     n_windows: u64,
 }
@@ -70,7 +70,7 @@ pub(crate) fn run(
     Ok(found)
 }
 
-/// Leaves the anchors of both sides by their hash.
+/// Writes the anchors of both sides, sorted by hash.
 fn sort_anchors(
     sides: &Sides<'_>,
     n_docs: u32,
@@ -102,7 +102,7 @@ fn hashed(doc: u32, tokens: &[u64], search: &Search) -> Vec<Hashed> {
     hashed.collect()
 }
 
-/// The next group of records with one key, and how many there are; they are left to `each`.
+/// Passes the next group of records with the same key to `each`. Returns the number of records.
 pub(super) fn next_group<T: Pod, K: PartialEq>(
     ahead: &mut (Scan<T>, Option<T>),
     key: impl Fn(&T) -> K,
@@ -121,14 +121,14 @@ pub(super) fn next_group<T: Pod, K: PartialEq>(
     Ok(n)
 }
 
-/// A second look at a file, one record ahead.
+/// Opens a scan of a file and reads its first record ahead.
 pub(super) fn ahead<T: Pod>(path: &Path) -> Result<(Scan<T>, Option<T>), Error> {
     let mut scan = Scan::open(path)?;
     let first = scan.next()?;
     Ok((scan, first))
 }
 
-/// The anchors whose hash both sides have, by place.
+/// Returns the anchors whose hash occurs on both sides, by place.
 fn shared_anchors(
     path: &Path,
     n_docs: u32,
@@ -163,7 +163,7 @@ fn shared_anchors(
     }
 }
 
-/// Leaves the windows of some anchors by their hash.
+/// Writes the windows of these anchors, sorted by hash.
 fn sort_windows(
     sides: &Sides<'_>,
     n_docs: u32,
@@ -191,7 +191,7 @@ fn sort_windows(
     sorter.write(path).map(drop)
 }
 
-/// Hands in the windows that both sides have.
+/// Outputs the windows that both sides contain.
 fn meet(path: &Path, n_docs: u32, search: &Search, out: &mut Output) -> Result<Matches, Error> {
     let mut first = ahead::<Window>(path)?;
     let mut second = Scan::<Window>::open(path)?;
@@ -200,7 +200,7 @@ fn meet(path: &Path, n_docs: u32, search: &Search, out: &mut Output) -> Result<M
         ..Matches::default()
     };
     loop {
-        // Enough places to tell whether there are too many to link.
+        // Enough places to decide whether there are too many to link.
         let mut places: Vec<[u32; 2]> = Vec::new();
         let (mut n_with, mut last) = (0, None);
         let n = next_group(

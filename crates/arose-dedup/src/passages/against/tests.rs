@@ -1,4 +1,5 @@
-//! Both ways to find matches beside brute force, and the whole job on small corpora.
+//! Tests: both methods of finding matches against brute force, and the complete job on small
+//! corpora.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -49,7 +50,7 @@ fn met(folder: &Path, n_tokens: u32) -> Met {
     (spans, found)
 }
 
-/// The same by comparing everything with everything.
+/// The same result by brute force.
 fn by_definition(docs: &[Vec<u64>], items: &[Vec<u64>], n: usize, common: u64) -> Met {
     let mut item_spans = Vec::new();
     let mut doc_spans = Vec::new();
@@ -59,7 +60,7 @@ fn by_definition(docs: &[Vec<u64>], items: &[Vec<u64>], n: usize, common: u64) -
     for (item, tokens) in (0..).zip(items) {
         let is_short = (MIN_WHOLE..n).contains(&tokens.len());
         let length = if is_short { tokens.len() } else { n };
-        // Windows of the item that are told one by one.
+        // Windows of the item that are listed one by one.
         let mut told = Vec::new();
         for (start, part) in (0_u32..).zip(tokens.windows(length)) {
             let n_docs = n_docs(part);
@@ -110,7 +111,7 @@ fn by_definition(docs: &[Vec<u64>], items: &[Vec<u64>], n: usize, common: u64) -
     ([item_spans, doc_spans], found)
 }
 
-/// Whatever fits into memory, the stage finds what the definition says.
+/// With any amount of memory, the stage finds the matches of the definition.
 #[test]
 fn issue_29_matches_are_those_of_the_definition() {
     let mut random = SplitMix::new(7);
@@ -118,7 +119,7 @@ fn issue_29_matches_are_those_of_the_definition() {
     for _ in 0..200 {
         let mut docs = random_corpus(&mut random);
         let mut items = random_corpus(&mut random);
-        // Something in common, whole and short.
+        // Common text, in a window and in a short item.
         docs.push([&items[0][..], &[900], &items[0]].concat());
         items.push(docs[0].iter().take(10).copied().collect());
         let n_tokens = 1 + random.below(12) as usize;
@@ -173,7 +174,7 @@ fn jsonl(path: &Path, texts: &[String]) {
     fs::write(path, lines.collect::<String>()).unwrap();
 }
 
-/// Looks for items in texts; the summary and what is left of the texts.
+/// Searches texts for items. Returns the summary and the remaining texts.
 fn search(
     texts: &[String],
     items: &[String],
@@ -230,7 +231,7 @@ fn issue_29_removal_takes_spans_or_documents() {
     assert_eq!(summary["removal"]["removed"], 8);
     let (_, left) = search(&corpus, &items, Found::Drop, &remove()).unwrap();
     assert_eq!(left, ["Nothing in common here."]);
-    // Nothing is written unless asked.
+    // By default, no corpus is written.
     let (summary, left) = search(&corpus, &items, Found::Cut, &config(3, None)).unwrap();
     assert!(left.is_empty());
     assert_eq!(summary["removal"]["written"], false);
@@ -261,10 +262,11 @@ fn words(random: &mut SplitMix, n: u64) -> Vec<String> {
     (0..n).map(word).collect()
 }
 
-/// 600 questions of 25 to 150 words, planted in a page each: 100 verbatim, 100 broken into lines of
-/// 8 words, 100 in other case and symbols, 100 with every 20th word changed, 100 with every 10th
-/// changed, of which two have a compound of five tokens in an untouched stretch, and 100 by half,
-/// one of which has 25 words. Four untouched pages share nine words with a question.
+/// 600 questions of 25 to 150 words, each planted in a page: 100 verbatim, 100 broken into lines of
+/// 8 words, 100 with other case and symbols, 100 with every 20th word changed, 100 with every 10th
+/// word changed, and 100 by half. Of those with every 10th word changed, two have a compound of
+/// five tokens in an unchanged stretch. One of those by half has 25 words. Four other pages share
+/// nine words with a question.
 #[test]
 fn issue_29_planted_questions_are_found() {
     let mut random = SplitMix::new(13);
@@ -342,7 +344,7 @@ fn issue_29_planted_questions_are_found() {
             by_kind.iter().sum::<usize>()
         );
         assert_eq!(summary["counts"]["documents_found"], n_documents);
-        // Verbatim ones are there whole.
+        // Verbatim questions are found completely.
         let longest = numbers(&out, "longest");
         let tokens = numbers(&out, "tokens");
         assert_eq!(longest[..300], tokens[..300]);

@@ -15,23 +15,24 @@ use crate::column::{Column, Scan};
 use crate::passages::text::{DOCS, TOKENS, TextRecord};
 use crate::stage::read::NAMES;
 
-/// Places examined for one anchor of a query.
+/// Maximum number of places examined for one anchor of a query.
 const MAX_PLACES: u64 = 1000;
 
-/// Documents whose containment is computed for one query.
+/// Maximum number of documents whose containment is computed for one query.
 const MAX_DOCUMENTS: usize = 100;
 
-/// What an index has of a text.
+/// The documents of an index that share runs with a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// Documents with such runs and how much they share, those that contain most first; the 100
-    /// with the longest runs if there are more.
+    /// Documents with such runs and their containment, largest first. If there are more than 100,
+    /// only the 100 with the longest runs.
     pub documents: Vec<FoundDocument>,
     /// Runs of tokens that the text shares with documents, the longest first.
     pub runs: Vec<FoundRun>,
-    /// Whether all runs of at least the length of a window are there: not for shorter texts.
+    /// Whether all runs of at least the length of a window are listed. Not guaranteed for shorter
+    /// texts.
     pub is_guaranteed: bool,
-    /// Whether some anchor had too many places to look at all of them.
+    /// Whether some anchor had too many places to examine all of them.
     pub is_capped: bool,
 }
 
@@ -40,7 +41,7 @@ pub struct Answer {
 /// Containment is that of sets of 5-token shingles, exact, since the index has the tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundDocument {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The share of the text that the document contains.
     pub containment: f64,
@@ -53,7 +54,7 @@ pub struct FoundDocument {
 pub struct FoundRun {
     /// Its length.
     pub n_tokens: u32,
-    /// What the document is called.
+    /// The name of the document.
     pub name: String,
     /// The first token in the text.
     pub start: u32,
@@ -61,7 +62,7 @@ pub struct FoundRun {
     pub doc_start: u32,
 }
 
-/// Answers queries; several processes may do so at once.
+/// Executes queries. Several processes may do so at once.
 pub struct PassageReader {
     min: usize,
     segments: Vec<Open>,
@@ -81,9 +82,9 @@ impl PassageReader {
     ///
     /// # Errors
     ///
-    /// If there is none, or a file cannot be read.
+    /// If there is no index, or a file cannot be read.
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        // A segment may be merged between the look at the list and at the files.
+        // A segment may be merged after the list is read and before its files are.
         match Self::open_once(folder) {
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 Self::open_once(folder)
@@ -102,7 +103,7 @@ impl PassageReader {
         })
     }
 
-    /// Which documents have passages of a text, given as token fingerprints.
+    /// Returns the documents that contain passages of a text, given as token fingerprints.
     ///
     /// # Errors
     ///
@@ -119,7 +120,7 @@ impl PassageReader {
             false => grams.iter().copied().collect(),
         };
         let least = if is_guaranteed { self.min } else { q };
-        // Wherever the hash stands: of several equal grams a document may have selected any.
+        // At every position of the hash: of several equal grams, a document may have selected any.
         let mut places: Vec<(u64, u32)> = (0..)
             .zip(&grams)
             .filter(|(_, hash)| wanted.contains(hash))
@@ -184,7 +185,7 @@ impl Open {
         Ok(anchor[0])
     }
 
-    /// The first anchor whose hash is not less.
+    /// Returns the first anchor whose hash is not less.
     fn first_of(&self, hash: u64) -> Result<u64, Error> {
         let (mut low, mut high) = (0, self.n_anchors);
         while low < high {
@@ -197,7 +198,7 @@ impl Open {
         Ok(low)
     }
 
-    /// How much a document and a text share.
+    /// Returns how much a document and a text share.
     fn contained(
         &self,
         doc: u32,
@@ -216,7 +217,8 @@ impl Open {
         })
     }
 
-    /// Adds the runs that a text shares with documents of the segment; gives the longest of each.
+    /// Adds the runs that a text shares with documents of the segment. Returns the longest run of
+    /// each document.
     fn find(
         &self,
         text: &[u64],
@@ -225,7 +227,7 @@ impl Open {
         answer: &mut Answer,
     ) -> Result<BTreeMap<u32, u32>, Error> {
         let mut longest: BTreeMap<u32, u32> = BTreeMap::new();
-        // Runs so far: document, shift and end, with their start, so that none is found twice.
+        // Runs so far: document, shift and end, with their start, so that no run is found twice.
         let mut known: BTreeMap<(u32, i64, u32), u32> = BTreeMap::new();
         for own in places.chunk_by(|a, b| a.0 == b.0) {
             let hash = own[0].0;
@@ -266,7 +268,7 @@ impl Open {
         Ok(longest)
     }
 
-    /// The tokens around `place` of a text that a document has around an anchor.
+    /// Returns the tokens around `place` of a text that a document also has around an anchor.
     fn run_at(
         &self,
         text: &[u64],
@@ -286,7 +288,7 @@ impl Open {
         let n_left = before.iter().rev().zip(before_there.iter().rev());
         let n_left = n_left.take_while(is_same).count() as u32;
         let n_right = after.iter().zip(after_there).take_while(is_same).count() as u32;
-        // A hash that only looks the same gives an empty run here.
+        // A hash collision gives an empty run here.
         Ok(place - n_left..place + n_right)
     }
 

@@ -1,4 +1,4 @@
-//! An index of passages beside brute force, and what is refused.
+//! Tests of an index of passages: comparison with brute force, and errors.
 
 use super::*;
 use arose::mix::SplitMix;
@@ -18,7 +18,7 @@ fn add(index: &mut PassageIndex, folder: &Path, texts: &[String], first: usize) 
     assert_eq!(added.unwrap().n_docs(), texts.len() as u64);
 }
 
-/// Whatever was added when, a question finds the shared runs that all texts have.
+/// In any order of additions, a query finds all runs that the texts share.
 #[test]
 fn issue_29_an_index_answers_as_brute_force_does_and_grows() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ fn issue_29_an_index_answers_as_brute_force_does_and_grows() {
             assert!(shares.is_sorted_by(|a, b| a >= b));
         }
     }
-    // Fewer tokens than a window: what is found is not guaranteed to be all.
+    // Fewer tokens than a window: the matches may be incomplete.
     let reader = PassageReader::open(&place).unwrap();
     let question = tokens(
         &all[3]
@@ -92,13 +92,13 @@ fn issue_29_an_index_answers_as_brute_force_does_and_grows() {
     let answer = reader.query(&question).unwrap();
     assert!(!answer.is_guaranteed);
     assert!(answer.runs.iter().all(|run| run.n_tokens >= 4));
-    // A second writer is refused.
+    // A second writer gets an error.
     assert!(matches!(
         PassageIndex::open(&place),
         Err(Error::Busy { .. })
     ));
     drop(index);
-    // What a killed process has left does not count, and goes.
+    // The remains of a killed process are invalid and are removed.
     fs::create_dir(place.join("segment-99")).unwrap();
     assert_eq!(
         PassageIndex::stats(&place).unwrap().n_docs,

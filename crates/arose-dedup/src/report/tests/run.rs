@@ -1,4 +1,4 @@
-//! The files of a run, written by hand or by comparing everything with everything.
+//! The files of a run, written by hand or by brute force.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -40,7 +40,7 @@ pub(crate) struct PairRow {
     pub(crate) rule: &'static str,
 }
 
-/// A folder with the files of a run.
+/// A directory with the files of a run.
 pub(crate) struct Run {
     folder: TempDir,
     pub(crate) rows: Vec<Row>,
@@ -255,7 +255,7 @@ impl Run {
     }
 }
 
-/// Writes a table in which columns with gaps are those of the contract.
+/// Writes a table with the nullable columns of the contract.
 fn write_table(path: &Path, columns: Vec<(&str, ArrayRef)>) {
     const WITH_GAPS: [&str; 7] = [
         "url",
@@ -279,14 +279,14 @@ fn write_table(path: &Path, columns: Vec<(&str, ArrayRef)>) {
     writer.close().expect("writable");
 }
 
-/// Keeps the first of those that are similar to each other, and names clusters.
+/// Keeps the first of several similar documents, and names clusters.
 fn decide(rows: &mut [Row], pairs: &[PairRow]) {
     for pair in pairs {
         let (a, b) = (pair.a as usize, pair.b as usize);
         if rows[a].dropped.is_none() && rows[b].dropped.is_none() {
             rows[b].dropped = Some((pair.a, pair.rule, pair.jaccard));
         }
-        // Pairs of a family come together, so one name is pushed through at a time.
+        // Pairs of a family are adjacent, so one name is propagated at a time.
         let [old, new] = {
             let (a, b) = (rows[a].cluster, rows[b].cluster);
             [a.max(b), a.min(b)]
@@ -414,7 +414,7 @@ fn article(random: &mut SplitMix) -> String {
     text.trim_end().to_owned()
 }
 
-/// A copy with nothing, little or more changed.
+/// A page with nothing, little or more changed.
 fn revised(original: &str, random: &mut SplitMix) -> String {
     let mut words: Vec<String> = original.split_inclusive(' ').map(str::to_owned).collect();
     match random.below(8) {

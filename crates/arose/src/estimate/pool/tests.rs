@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Queries {1,2,3}, {3,4}, {1,3,5}, {3} over pages 1 to 6; page 0 is none.
+/// Queries {1,2,3}, {3,4}, {1,3,5}, {3} over pages 1 to 6; page 0 does not exist.
 fn example() -> Pool {
     Pool::new(
         vec![vec![1, 2, 3], vec![3, 4], vec![1, 3, 5], vec![3]],
@@ -132,7 +132,7 @@ fn all_three_ways_to_uniform() {
     check_law(&apart, &uniform);
 }
 
-/// The mean of the guesses is 1/deg; one guess of a geometric number of trials deviates by
+/// The mean of the estimates is 1/deg; one estimate from a geometric number of trials deviates by
 /// `sqrt(1 - p) / p / n_predicted` with p = deg / n_predicted.
 #[test]
 fn inverse_degrees_are_unbiased() {
@@ -148,8 +148,8 @@ fn inverse_degrees_are_unbiased() {
     assert!((sum / f64::from(n) - 0.25).abs() < 4.0 * standard_error);
 }
 
-/// Asking all queries after a few draws keeps the mean: one in a hundred is valid, and nearly nine
-/// of ten pages need more than ten draws.
+/// Sending all queries after a few draws does not change the mean: one in a hundred is valid, and
+/// nearly nine of ten pages need more than ten draws.
 #[test]
 fn inverse_degrees_stay_unbiased_after_the_last_draw() {
     let mut random = SplitMix::new(4);
@@ -244,7 +244,7 @@ fn bad_data() {
 }
 
 proptest! {
-    /// Both laws sum to one, and degrees to the results of all queries.
+    /// Both distributions sum to one, and the degrees sum to the number of results of all queries.
     #[test]
     fn laws_are_laws(results in prop::collection::vec(prop::collection::vec(0_usize..20, 0..6), 1..10)) {
         let pool = Pool::new(results, 20, 4).unwrap();

@@ -1,15 +1,15 @@
-//! A small address space with hosts at some addresses.
+//! A small IP address space with hosts at some IP addresses.
 
 use super::{check_share, choose_distinct, normal_deviate};
 use crate::Error;
 use crate::mix::{SplitMix, mix};
 
-/// How hosts lie in the space.
+/// The distribution of hosts in the space.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AddressConfig {
-    /// There are 2 to this many addresses, up to 2^24.
+    /// The number of IP addresses is 2 to the power of this, at most 2^24.
     pub n_bits: u32,
-    /// Hosts.
+    /// Number of hosts.
     pub n_hosts: usize,
     /// The share of hosts with 2, 4 or 8 addresses instead of one.
     pub several: f64,
@@ -20,7 +20,7 @@ pub struct AddressConfig {
 }
 
 impl Default for AddressConfig {
-    /// 4,000 hosts in a space of 2^20, a tenth of them on several addresses.
+    /// 4,000 hosts in a space of 2^20, a tenth of them on several IP addresses.
     fn default() -> Self {
         Self {
             n_bits: 20,
@@ -35,34 +35,35 @@ impl Default for AddressConfig {
 /// The median of the pages per host.
 const MEDIAN_PAGES: f64 = 50.0;
 
-/// The standard deviation of their logarithm: a few hosts hold most pages.
+/// The standard deviation of their logarithm: a few hosts have most pages.
 const SPREAD: f64 = 1.5;
 
 /// A host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Host {
-    /// How many addresses it has.
+    /// The number of its IP addresses.
     pub n_addresses: u64,
     /// Whether it is open to the public.
     pub is_public: bool,
-    /// Its pages.
+    /// The number of its pages.
     pub n_pages: u64,
 }
 
-/// Addresses, some of which answer.
+/// IP addresses, some of which respond.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressSpace {
-    /// The host at each address, counted from one; zero where nobody lives.
+    /// The host at each IP address, counted from one; zero if there is none.
     places: Vec<u32>,
     hosts: Vec<Host>,
 }
 
 impl AddressSpace {
-    /// Settles the hosts.
+    /// Places the hosts.
     ///
     /// # Errors
     ///
-    /// When the space is larger than 2^24, a share not in `0..=1`, or the hosts do not fit in.
+    /// Returns an error if the space is larger than 2^24, a share is not in `0..=1`, or the hosts
+    /// do not fit.
     ///
     /// ```
     /// use arose::estimate::simulate::{AddressConfig, AddressSpace};
@@ -113,19 +114,19 @@ impl AddressSpace {
         })
     }
 
-    /// How many addresses there are.
+    /// Returns the number of IP addresses.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.places.len() as u64
     }
 
-    /// How many addresses answer: the truth.
+    /// Returns the number of IP addresses that respond: the ground truth.
     #[must_use]
     pub fn n_live(&self) -> usize {
         self.places.iter().filter(|&&host| host > 0).count()
     }
 
-    /// How many pages there are on public hosts: the truth.
+    /// Returns the number of pages on public hosts: the ground truth.
     #[must_use]
     pub fn n_public_pages(&self) -> u64 {
         let public = self.hosts.iter().filter(|host| host.is_public);

@@ -1,33 +1,33 @@
-//! A corpus of pages made of numbered terms.
+//! A corpus of pages that consist of numbered words.
 
 use super::{check_share, normal_deviate};
 use crate::Error;
 use crate::mix::SplitMix;
 
-/// The largest corpus that is still a simulation.
+/// The maximum size of a simulated corpus.
 pub(super) const MAX_COUNT: usize = 10_000_000;
 
-/// What the pages look like.
+/// Settings of the pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorpusConfig {
     /// Pages.
     pub n_pages: usize,
-    /// Words of the language.
+    /// Number of words of the language.
     pub n_terms: usize,
-    /// How much more often the first word comes than the r-th: r to this power.
+    /// The first word is more frequent than the r-th by a factor of r to the power of this.
     pub zipf_exponent: f64,
     /// Half of the pages have more tokens than this.
     pub median_length: f64,
     /// The standard deviation of the logarithm of the length.
     pub length_spread: f64,
-    /// The share of pages that copy an earlier one, with every 50th token another.
+    /// The share of pages that copy an earlier one, with every 50th token replaced.
     pub copied: f64,
     /// The seed of everything.
     pub seed: u64,
 }
 
 impl Default for CorpusConfig {
-    /// 4,000 pages of about 100 words of a language of 20,000, none copied.
+    /// 4,000 pages of about 100 words, in a language of 20,000 words, none copied.
     fn default() -> Self {
         Self {
             n_pages: 4000,
@@ -44,14 +44,14 @@ impl Default for CorpusConfig {
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Its words in order, as numbers of terms.
+    /// Its words in order, as numbers.
     pub tokens: Vec<u32>,
     /// The first page with this content except for a few tokens; itself if it is not a copy.
     pub original: usize,
 }
 
 impl Page {
-    /// Its distinct words, in ascending order.
+    /// Returns its distinct words, in ascending order.
     #[must_use]
     pub fn terms(&self) -> Vec<u32> {
         let mut terms = self.tokens.clone();
@@ -61,23 +61,23 @@ impl Page {
     }
 }
 
-/// Pages with nothing unknown about them.
+/// A corpus of completely known pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corpus {
     /// The pages.
     pub pages: Vec<Page>,
-    /// Terms are numbered below this.
+    /// Words have numbers below this.
     pub n_terms: usize,
 }
 
 impl Corpus {
-    /// Writes the pages.
+    /// Generates the pages.
     ///
     /// # Errors
     ///
-    /// When there is no page or term or more than ten million of either, the length or its
-    /// spread is not a positive number, the exponent not finite, or the copied share not in
-    /// `0..=1`.
+    /// Returns an error if there is no page or word or more than ten million of either, if the
+    /// length or its spread is not a positive number, if the exponent is not finite, or if the
+    /// copied share is not in `0..=1`.
     ///
     /// ```
     /// use arose::estimate::simulate::{Corpus, CorpusConfig};
@@ -112,7 +112,7 @@ impl Corpus {
         })
     }
 
-    /// On how many pages each term is.
+    /// Returns the number of pages that contain each word.
     #[must_use]
     pub fn frequencies(&self) -> Vec<u64> {
         let mut frequencies = vec![0; self.n_terms];
@@ -141,13 +141,13 @@ fn copy(model: &Page, language: &Language, random: &mut SplitMix) -> Page {
 
 fn length(config: &CorpusConfig, random: &mut SplitMix) -> usize {
     let length = config.median_length * (config.length_spread * normal_deviate(random)).exp();
-    // A page has a word at least, and the longest is a thousand times the median.
+    // A page has at least one word, and at most a thousand times the median.
     length.clamp(1.0, 1000.0 * config.median_length).round() as usize
 }
 
-/// Terms with their frequencies.
+/// Words with their frequencies.
 struct Language {
-    /// The chance of the first terms up to each.
+    /// The cumulative probability of the words.
     cumulated: Vec<f64>,
 }
 

@@ -6,21 +6,21 @@ use crate::Error;
 use crate::estimate::pool::Answer;
 use crate::mix::{SplitMix, mix};
 
-/// How an engine behaves.
+/// The behaviour of a search engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EngineConfig {
-    /// Results that it shows at most.
+    /// Maximum number of results that it shows.
     pub limit: usize,
     /// Claimed counts are off by up to this share, either way.
     pub count_noise: f64,
-    /// The share of queries that time out. The same query always does or never.
+    /// The share of queries that time out. The same query always times out or never does.
     pub missing: f64,
-    /// Decides ranks, noise and time-outs.
+    /// The seed of ranks, noise and timeouts.
     pub seed: u64,
 }
 
 impl Default for EngineConfig {
-    /// Shows 100 results, counts right, always answers.
+    /// Shows 100 results, counts correctly and always responds.
     fn default() -> Self {
         Self {
             limit: 100,
@@ -31,21 +31,22 @@ impl Default for EngineConfig {
     }
 }
 
-/// An engine over pages that only the simulation can count.
+/// A search engine over pages that only the simulation can count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Engine {
     config: EngineConfig,
     holds: Vec<bool>,
-    /// The pages held with each term, in ascending order.
+    /// The pages of the search engine with each word, in ascending order.
     postings: Vec<Vec<usize>>,
 }
 
 impl Engine {
-    /// Indexes the pages of a corpus that `holds` names.
+    /// Indexes the pages of a corpus that `holds` selects.
     ///
     /// # Errors
     ///
-    /// When `holds` has not one entry per page, or the noise or missing share is not in `0..=1`.
+    /// Returns an error if `holds` does not have one entry per page, or the noise or missing share
+    /// is not in `0..=1`.
     ///
     /// ```
     /// use arose::estimate::simulate::{Corpus, CorpusConfig, Engine, EngineConfig, holdings};
@@ -79,13 +80,13 @@ impl Engine {
         })
     }
 
-    /// How many pages it holds: the truth.
+    /// Returns the number of its pages: the ground truth.
     #[must_use]
     pub fn n_pages(&self) -> usize {
         self.holds.iter().filter(|&&held| held).count()
     }
 
-    /// The pages it holds, in ascending order: the truth.
+    /// Returns its pages, in ascending order: the ground truth.
     #[must_use]
     pub fn pages(&self) -> Vec<usize> {
         (0..self.holds.len())
@@ -93,13 +94,13 @@ impl Engine {
             .collect()
     }
 
-    /// Whether it holds a page.
+    /// Returns whether it has a page.
     #[must_use]
     pub fn contains(&self, page: usize) -> bool {
         self.holds.get(page).copied().unwrap_or(false)
     }
 
-    /// All pages with all of these terms, in ascending order: the truth.
+    /// Returns all pages with all of these words, in ascending order: the ground truth.
     #[must_use]
     pub fn matching_all(&self, terms: &[u32]) -> Vec<usize> {
         let mut lists: Vec<&[usize]> = terms.iter().map(|&term| self.posting(term)).collect();
@@ -111,7 +112,7 @@ impl Engine {
         shortest.iter().filter(in_all).copied().collect()
     }
 
-    /// The best results for all of these terms, at most the limit; `None` on a time-out.
+    /// Returns the best results for all of these words, at most the limit; `None` on a timeout.
     #[must_use]
     pub fn search(&self, terms: &[u32]) -> Option<Vec<usize>> {
         if self.times_out(terms) {
@@ -123,7 +124,7 @@ impl Engine {
         Some(pages)
     }
 
-    /// What a sampler learns from a query.
+    /// Returns the response to a query, as a sampler sees it.
     #[must_use]
     pub fn answer(&self, terms: &[u32]) -> Answer {
         if self.times_out(terms) {
@@ -136,7 +137,7 @@ impl Engine {
         Answer::Pages(pages)
     }
 
-    /// The claimed number of pages with any of these terms.
+    /// Returns the claimed number of pages with any of these words.
     #[must_use]
     pub fn claim(&self, terms: &[u32]) -> u64 {
         let mut pages: Vec<usize> = terms
@@ -158,7 +159,7 @@ impl Engine {
         self.chance(terms, 2) < self.config.missing
     }
 
-    /// A number in `0.0..1.0` that belongs to a query.
+    /// Returns a number in `0.0..1.0` that is fixed for a query.
     fn chance(&self, terms: &[u32], purpose: u64) -> f64 {
         let fold = |hash, &term: &u32| mix(hash ^ mix(u64::from(term) + 1));
         let hash = terms.iter().fold(mix(self.config.seed ^ purpose), fold);
@@ -166,15 +167,16 @@ impl Engine {
     }
 }
 
-/// Which of `n_pages` pages each engine has, given the share that each is to hold.
+/// Returns the pages, out of `n_pages`, that each search engine has, given the share of each.
 ///
-/// With `dependence` zero the engines choose for themselves; with one they all hold the most
-/// popular pages; between, each page is chosen in common with that probability. Shares do not
+/// With `dependence` zero, the search engines choose independently. With one, they all have the
+/// most popular pages. Between, each page is chosen in common with that probability. Shares do not
 /// depend on it.
 ///
 /// # Errors
 ///
-/// When there are more than ten million pages, or a share or the dependence is not in `0..=1`.
+/// Returns an error if there are more than ten million pages, or a share or the dependence is not
+/// in `0..=1`.
 ///
 /// ```
 /// use arose::estimate::simulate::holdings;
@@ -228,7 +230,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Every answer against a search through the pages themselves.
+    /// Every response equals a search through the pages themselves.
     #[test]
     fn answers_are_the_matching_pages() {
         let corpus = CorpusConfig {
@@ -294,8 +296,8 @@ mod tests {
         );
     }
 
-    /// Shares are kept and overlaps grow: p q when independent, the smaller when fully dependent;
-    /// within 4 sqrt(p (1-p) / n) = 0.016 at most.
+    /// Shares do not change and overlaps grow: p q if independent, the smaller one if fully
+    /// dependent; within 4 sqrt(p (1-p) / n) = 0.016 at most.
     #[test]
     fn dependence_moves_the_overlap() {
         for dependence in [0.0, 0.5, 1.0] {

@@ -8,23 +8,24 @@ use crate::Error;
 use crate::estimate::links::Links;
 use crate::mix::SplitMix;
 
-/// What the links look like.
+/// Settings of the links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GraphConfig {
     /// Pages.
     pub n_pages: usize,
     /// Links per page on average; the number is geometric, so many pages have none.
     pub mean_links: f64,
-    /// The share of links that copy the target of an earlier link, so that the popular get more so.
+    /// The share of links that copy the target of an earlier link, so that popular pages become
+    /// more popular.
     pub popularity: f64,
-    /// Pages per host; hosts hold neighbouring numbers.
+    /// Pages per host; the pages of a host have consecutive numbers.
     pub pages_per_host: NonZeroUsize,
     /// The seed of everything.
     pub seed: u64,
 }
 
 impl Default for GraphConfig {
-    /// 1,000 pages, each its own host, about 770 of which most pages lead to.
+    /// 1,000 pages, each on its own host; most pages lead to about 770 of them.
     fn default() -> Self {
         Self {
             n_pages: 1000,
@@ -41,17 +42,17 @@ impl Default for GraphConfig {
 pub struct LinkGraph {
     /// The pages that each page links to.
     pub links: Links,
-    /// Pages with neighbouring numbers that share a host, at least one.
+    /// Number of pages with consecutive numbers that share a host, at least one.
     pub pages_per_host: NonZeroUsize,
 }
 
 impl LinkGraph {
-    /// Links the pages.
+    /// Generates the links.
     ///
     /// # Errors
     ///
-    /// When there is no page or more than ten million, the mean is not in `0..=1000`, or the
-    /// popularity not in `0..=1`.
+    /// Returns an error if there is no page or more than ten million, the mean is not in
+    /// `0..=1000`, or the popularity is not in `0..=1`.
     ///
     /// ```
     /// use arose::estimate::simulate::{GraphConfig, LinkGraph};
@@ -102,7 +103,7 @@ impl LinkGraph {
         })
     }
 
-    /// The host of a page.
+    /// Returns the host of a page.
     #[must_use]
     pub const fn host_of(&self, page: u32) -> u32 {
         (page as usize / self.pages_per_host.get()) as u32

@@ -2,10 +2,11 @@
 //!
 //! *Question.* How reliable is a method, before it is used on a real search engine?
 //!
-//! *Idea.* Make a world with the difficulties of the methods and nothing else: a [`Corpus`] whose
-//! pages differ widely in length and some of which are duplicates; [`Engine`]s that have parts of
-//! it, rank, truncate, guess counts and time out; a [`LinkGraph`] with popular and unreachable
-//! pages; an [`AddressSpace`] with hosts on several addresses. Everything follows from a seed.
+//! *Idea.* Generate a world with the difficulties of the methods and nothing else: a [`Corpus`]
+//! whose pages differ widely in length and some of which are duplicates; [`Engine`]s that have
+//! parts of it, rank, truncate, guess counts and time out; a [`LinkGraph`] with popular and
+//! unreachable pages; an [`AddressSpace`] with hosts on several IP addresses. Everything follows
+//! from a seed.
 //!
 //! *Parameters.* Those of each world; their defaults resemble the web where that matters to an
 //! estimate, in skew and not in size. *Cost.* Linear in tokens and links; a corpus of 4,000 pages
@@ -27,7 +28,8 @@ use std::f64::consts::TAU;
 use crate::Error;
 use crate::mix::SplitMix;
 
-/// `n` different numbers below `bound`, all choices equally likely; all of them if `n` exceeds it.
+/// Returns `n` different numbers below `bound`, all choices equally likely; all of them if `n`
+/// exceeds it.
 ///
 /// ```
 /// use arose::estimate::simulate::choose_distinct;
@@ -48,14 +50,14 @@ pub fn choose_distinct(bound: usize, n: usize, random: &mut SplitMix) -> Vec<usi
     numbers
 }
 
-/// A number from the standard normal distribution (Box & Muller 1958).
+/// Returns a number from the standard normal distribution (Box & Muller 1958).
 fn normal_deviate(random: &mut SplitMix) -> f64 {
     // One minus a number below one is never zero.
     let radius = (-2.0 * (1.0 - random.next_f64()).ln()).sqrt();
     radius * (TAU * random.next_f64()).cos()
 }
 
-/// A share in `0..=1`.
+/// Checks that a share is in `0..=1`.
 fn check_share(name: &'static str, share: f64) -> Result<(), Error> {
     if (0.0..=1.0).contains(&share) {
         return Ok(());

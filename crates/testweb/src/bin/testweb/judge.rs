@@ -1,4 +1,4 @@
-//! `testweb judge`: was the crawler polite?
+//! `testweb judge`: checks whether a crawler was polite.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use testweb::log::Log;
 
 use crate::options::WebOptions;
 
-/// Reads a log of `testweb serve` and counts what was impolite, as one line of JSON.
+/// Read a log of `testweb serve` and print counts of impolite requests as one line of JSON.
 ///
-/// The web must be described as it was served.
+/// Describe the web with the options it was served with.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   testweb judge requests.tsv --delay 1 --hosts 5000 --mixture plain")]
 pub(crate) struct Options {
-    /// The log.
+    /// Log file
     log: PathBuf,
     #[command(flatten)]
     web: WebOptions,
-    /// Seconds that should lie between two requests to a host or address.
+    /// Minimum seconds between two requests to a host or IP address
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     delay: f64,
 }

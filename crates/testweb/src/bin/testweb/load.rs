@@ -1,4 +1,4 @@
-//! `testweb load`: how many pages does a core serve?
+//! `testweb load`: measures how many pages one core serves.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,31 +13,31 @@ use testweb::{LogTo, PageId, Server, Web};
 
 use crate::options::WebOptions;
 
-/// Serves a web and fetches its pages as fast as it goes; prints one line of JSON.
+/// Serve a web, fetch its pages as fast as possible, and print one line of JSON.
 ///
-/// What counts is pages per second of the server's own time, user and system, since the load has
-/// to run on the same machine. Linux only.
+/// The result is pages per second of the server's own CPU time (user and system), since the load
+/// runs on the same machine. Linux only.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   testweb load --hosts 5000 --mixture plain --port 0 --for 10")]
 pub(crate) struct Options {
     #[command(flatten)]
     web: WebOptions,
-    /// Connections open at once.
+    /// Number of open connections
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::new(16).expect("16 is not 0"))]
     connections: NonZeroU32,
-    /// Pages fetched over a connection before the next host's turn.
+    /// Pages to fetch over a connection before the next host
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::new(20).expect("20 is not 0"))]
     pages_per_connection: NonZeroU32,
-    /// How long.
+    /// Duration
     #[arg(long = "for", value_name = "SECONDS", default_value_t = 5)]
     seconds: u64,
-    /// Records every request in memory, as tests do.
+    /// Record every request in memory, as tests do
     #[arg(long)]
     log: bool,
 }
 
-/// What one connection after another brought in.
+/// The totals of one connection after another.
 #[derive(Default)]
 struct Haul {
     n_pages: u64,
@@ -52,7 +52,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         LogTo::Nothing
     };
     let server = Server::start(config)?;
-    // A thread bears its name only once it runs: a reply proves that it does.
+    // A thread gets its name only once it runs; a response proves that it does.
     fetch_home(&server.web)?;
     let cpu_before = server_seconds()?;
     let start = Instant::now();
@@ -88,12 +88,12 @@ fn fetch_home(web: &Web) -> anyhow::Result<()> {
     read_reply(&mut stream, &mut Vec::new())
 }
 
-/// Time on a processor of the thread that serves.
+/// CPU time of the serving thread.
 fn server_seconds() -> anyhow::Result<f64> {
     let tasks = fs::read_dir("/proc/self/task").context("cannot list our threads")?;
     for task in tasks.flatten() {
         let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-        // The main thread is called testweb as well, after the program.
+        // The main thread is also called testweb, like the program.
         let is_main = task.file_name().to_str() == Some(&std::process::id().to_string());
         if name.trim() == "testweb" && !is_main {
             let times = fs::read_to_string(task.path().join("schedstat"))?;
@@ -104,7 +104,7 @@ fn server_seconds() -> anyhow::Result<f64> {
     bail!("the server's thread is not there")
 }
 
-/// Goes round the hosts, each worker from a place of its own.
+/// Goes round the hosts; each worker starts at a different one.
 fn fetch_until(
     deadline: Instant,
     web: &Web,
@@ -140,7 +140,7 @@ fn fetch_until(
     Ok(haul)
 }
 
-/// Reads one reply; nothing of the next can be there, since it has not been asked for.
+/// Reads one response. The next one cannot be there yet, since it was not requested.
 fn read_reply(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<()> {
     buffer.clear();
     let mut chunk = [0; 1 << 16];
@@ -164,7 +164,7 @@ fn read_reply(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<()
     }
 }
 
-/// Bytes of head and body once the head is there; `None` inside for chunks.
+/// Number of bytes of head and body, once the head is complete; the inner `None` means chunks.
 fn expected_bytes(buffer: &[u8]) -> Option<Option<usize>> {
     let end = buffer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&buffer[..end]);

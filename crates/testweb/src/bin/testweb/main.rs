@@ -1,4 +1,4 @@
-//! The command `testweb`: serves a synthetic web, tells the truth about it, judges its log.
+//! The command `testweb`: serves a synthetic web, prints its ground truth, and checks its log.
 #![forbid(unsafe_code)]
 
 mod judge;
@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// A synthetic web on loopback, to test crawlers against.
+/// A synthetic web on loopback, to test crawlers.
 ///
-/// Exit code 0 means done or polite, 1 impolite, 2 an error.
+/// Exit code: 0 if done or polite, 1 if impolite, 2 on error.
 #[derive(Parser)]
 #[command(
     name = "testweb",
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // Whoever reads our output has read enough.
+        // The reader closed the pipe, which is not an error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("testweb: {error:#}");

@@ -1,4 +1,4 @@
-//! The settings of a web as arguments. The commands that talk about one web must be given the same.
+//! The settings of a web as arguments. All commands about one web need the same ones.
 
 use std::path::PathBuf;
 
@@ -7,37 +7,37 @@ use testweb::{Config, Error, Folder, PageCount};
 
 #[derive(clap::Args)]
 pub(crate) struct WebOptions {
-    /// Selects everything that is random.
+    /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Synthetic hosts.
+    /// Number of synthetic hosts
     #[arg(long, default_value_t = 100)]
     hosts: u32,
-    /// Addresses that the hosts share; as many as hosts if not given.
+    /// Number of IP addresses that the hosts share [default: number of hosts]
     #[arg(long, value_name = "N")]
     addresses: Option<u32>,
-    /// Pages on every host; a power law if not given, or 50 on plain hosts.
+    /// Pages per host [default: a power law, or 50 on plain hosts]
     #[arg(long, value_name = "N")]
     pages: Option<u32>,
-    /// Which hosts there are.
+    /// Kinds of hosts
     #[arg(long, value_enum, default_value_t = Mixture::Every)]
     mixture: Mixture,
-    /// Port of every host; 0 for one that is free.
+    /// Port of every host; 0 selects a free port
     #[arg(long, default_value_t = 8080)]
     port: u16,
-    /// Serves each folder below this one as a host.
+    /// Serve each subdirectory of this directory as a host
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Serves the installed documentation of Debian packages, a host each.
+    /// Serve the installed documentation of Debian packages, one host each
     #[arg(long, value_name = "PACKAGE", value_delimiter = ',')]
     docs: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Mixture {
-    /// Every kind of host and every trouble.
+    /// Every kind of host and every fault
     Every,
-    /// Hosts without trouble.
+    /// Hosts without faults
     Plain,
 }
 

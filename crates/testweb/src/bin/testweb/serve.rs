@@ -1,4 +1,4 @@
-//! `testweb serve`: serves until it is told to stop.
+//! `testweb serve`: serves a web until it is stopped.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use testweb::{LogTo, PageId, Server};
 
 use crate::options::WebOptions;
 
-/// Serves a web on loopback, and a name server for it.
+/// Serve a web on loopback, with a DNS server for it.
 ///
-/// Prints one line of JSON when it is ready: the port of every host, where the name server listens,
-/// and the home page from which every host can be found.
+/// Prints one line of JSON when it is ready: the port of every host, the IP address and port of the
+/// DNS server, and the home page from which every host can be found.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   testweb serve --hosts 5000 --mixture plain --log requests.tsv
@@ -22,13 +22,13 @@ use crate::options::WebOptions;
 pub(crate) struct Options {
     #[command(flatten)]
     web: WebOptions,
-    /// UDP port of the name server on 127.0.0.1; 0 for one that is free.
+    /// UDP port of the DNS server on 127.0.0.1; 0 selects a free port
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     dns: u16,
-    /// Writes a line for each request, for `testweb judge`.
+    /// Write one line per request to this file, for `testweb judge`
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Stops after this time; runs until killed if not given.
+    /// Stop after this time [default: run until killed]
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! `testweb truth`: what there is to find.
+//! `testweb truth`: prints the ground truth.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -10,10 +10,10 @@ use testweb::{PageId, Web};
 
 use crate::options::WebOptions;
 
-/// Prints every page of a web as a line of JSON: its address, whether a crawl within the rules
-/// reaches it, and what it is a copy of.
+/// Print every page of a web as a line of JSON: its URL, whether a crawl within the rules reaches
+/// it, and the page it duplicates.
 ///
-/// Pages of traps and faults are not listed, nor the files of folders.
+/// Pages of traps and faults are not listed, nor the files of directories.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   testweb truth --hosts 5000 --mixture plain
@@ -21,13 +21,13 @@ use crate::options::WebOptions;
 pub(crate) struct Options {
     #[command(flatten)]
     web: WebOptions,
-    /// Where the crawl starts; the first host's home page if not given.
+    /// URL to start from [default: home page of the first host]
     #[arg(long, value_name = "URL")]
     from: Vec<String>,
-    /// Redirects followed in a row.
+    /// Maximum number of consecutive redirects
     #[arg(long, value_name = "N", default_value_t = 5)]
     max_redirects: u32,
-    /// The minute of the day at which visiting hours are looked at; they do not count if not given.
+    /// Minute of the day at which visiting hours are checked [default: ignore visiting hours]
     #[arg(long, value_name = "MINUTE")]
     minute: Option<u16>,
 }

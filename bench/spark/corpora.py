@@ -1,0 +1,70 @@
+"""Corpora for `run.py`, as JSON Lines: short documents, and two that are skewed.
+
+    python3 bench/spark/corpora.py DIR short:1000000 half-equal:1000000 template:1000000
+
+    short       20 to 60 words each, drawn by rank (Zipf's law); a tenth are near duplicates of an earlier one
+    half-equal  the same, but every second document has one text
+    template    92 words each, 76 of them those of all
+
+The documents of a shape begin with those of a smaller corpus of that shape.
+"""
+
+import argparse
+import json
+import random
+from pathlib import Path
+
+#: Different words.
+VOCABULARY = 50_000
+#: Texts that near duplicates are made of.
+REMEMBERED = 1_000
+
+
+def short(draw):
+    words = [f"w{n:x}" for n in range(VOCABULARY)]
+    recent = []
+    while True:
+        if recent and draw.random() < 0.1:
+            text = draw.choice(recent).split()
+            text[draw.randrange(len(text))] = draw.choice(words)
+        else:
+            n = draw.randint(20, 60)
+            text = [words[int(VOCABULARY ** draw.random()) - 1] for _ in range(n)]
+            if len(recent) < REMEMBERED:
+                recent.append(" ".join(text))
+            else:
+                recent[draw.randrange(REMEMBERED)] = " ".join(text)
+        yield " ".join(text)
+
+
+def half_equal(draw):
+    equal = " ".join(f"equal{n}" for n in range(40))
+    for text in short(draw):
+        yield text
+        yield equal
+
+
+def template(draw):
+    shared = " ".join(f"shared{n}" for n in range(76))
+    while True:
+        yield shared + " " + " ".join(f"own{draw.getrandbits(40):x}" for _ in range(16))
+
+
+SHAPES = {"short": short, "half-equal": half_equal, "template": template}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("corpora", nargs="+", metavar="SHAPE:N")
+    options = parser.parse_args()
+    options.directory.mkdir(parents=True, exist_ok=True)
+    for corpus in options.corpora:
+        shape, _, n = corpus.partition(":")
+        texts = SHAPES[shape](random.Random(31))
+        with open(options.directory / f"{shape}-{n}.jsonl", "w") as file:
+            for number, text in zip(range(int(n)), texts):
+                file.write(json.dumps({"id": number, "text": text}) + "\n")
+
+
+main()
