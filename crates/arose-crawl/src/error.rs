@@ -1,22 +1,22 @@
-//! What stops a crawl: its own files.
+//! Errors that stop a crawl: those of its own files.
 
 use std::path::{Path, PathBuf};
 
-/// A reason to stop. Whatever comes from the web is none.
+/// An error that stops a crawl. Web content never does.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Reading or writing failed.
     #[error("{what} `{}`", path.display())]
     Io {
-        /// What was being done.
+        /// The failed action.
         what: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A file is not what was written into it.
+    /// A file has unexpected contents.
     #[error("`{}` is damaged: {what}", path.display())]
     Damaged {
         /// The file.
@@ -24,53 +24,54 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// A file is not what was written into it, from some byte on.
+    /// A file has unexpected contents from some byte on.
     #[error("`{}` is damaged at byte {offset}: {what}; nothing was changed, rebuild it with `arose crawl repair`", path.display())]
     DamagedAt {
         /// The file.
         path: PathBuf,
-        /// Where the damage begins.
+        /// The position at which the damage begins.
         offset: u64,
         /// What is wrong there.
         what: &'static str,
     },
-    /// There are web archives and no journal that says which of their records count.
+    /// The directory contains web archives, but no journal that says which of their records are
+    /// valid.
     #[error("`{}` has web archives but no journal; rebuild it with `arose crawl repair`", path.display())]
     NoJournal {
-        /// The folder of the crawl.
+        /// The directory of the crawl.
         path: PathBuf,
     },
-    /// A folder was written with other settings, or by another version.
+    /// A directory was written with other settings or by another version.
     #[error("`{}` was made with {setting} {found}, not {expected}", path.display())]
     Mismatch {
-        /// The file that says so.
+        /// The file that records the setting.
         path: PathBuf,
-        /// Which setting.
+        /// The setting.
         setting: &'static str,
-        /// What it says.
+        /// Its value in the file.
         found: u64,
-        /// What is needed.
+        /// The required value.
         expected: u64,
     },
-    /// A setting cannot be used.
+    /// An invalid setting.
     #[error("{0}")]
     Settings(String),
-    /// The index of contents refused or failed.
+    /// The index of contents failed.
     #[error("the index of contents")]
     Contents(#[source] arose_dedup::index::Error),
-    /// A thread that reads pages has ended.
+    /// A thread that parses pages has stopped.
     #[error("a thread that reads pages has failed; the crawl can be resumed")]
     Worker,
-    /// So much has happened in a crawl that places of further URLs cannot be told apart.
+    /// The crawl has so many events that positions of further URLs would not be unique.
     #[error("`{}` has written 1 TB of events, as many as one crawl can have; start another one with other seeds", path.display())]
     Full {
-        /// The folder of the crawl.
+        /// The directory of the crawl.
         path: PathBuf,
     },
-    /// Another process uses the folder.
+    /// Another process is using the directory.
     #[error("`{}` is in use by another process", path.display())]
     Locked {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
 }
@@ -92,7 +93,7 @@ impl Error {
     }
 }
 
-/// Says what was being done to which file when the system refused.
+/// Returns a function that adds the action and the file to an error of the system.
 pub(crate) trait Context<T> {
     fn context(self, what: &'static str, path: &Path) -> Result<T, Error>;
 }

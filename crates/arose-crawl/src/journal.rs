@@ -1,20 +1,21 @@
-//! The persistent URL pool: which URLs are to be fetched, and which are done?
+//! The persistent URL pool: stores which URLs are queued and which are done.
 //!
-//! *Question.* The queue of a crawl outlives the process and may hold more URLs than memory. After
-//! a kill at any moment no URL may be lost, and queue, archive and seen set must agree.
+//! *Question.* The queue of a crawl outlives the process and may contain more URLs than fit in
+//! memory. After a kill at any moment no URL may be lost, and queue, archive and seen set must
+//! agree.
 //!
-//! *Idea.* One file that grows at its end. Whatever changes is an [`Event`]; the events of a second
-//! or so are one *frame*, which is written at once and counts wholly or not at all. A frame also
-//! says how long the archive was, so what the archive has beyond that is cut off after a crash. A
-//! queued URL is in memory only as the place of its event and its weight, 11 bytes; its text is
-//! read back when its turn comes ([`Pool`]). Reading the file from the beginning restores the
-//! queues. What is damage and what a crash explains is decided in [`frame`].
+//! *Idea.* One file that grows at its end. Every change is an [`Event`]. The events of about a
+//! second form one *frame*, which is written at once and is atomic. A frame also records the length
+//! of the archive, so that anything beyond it is cut off after a crash. In memory, a queued URL is
+//! only the position of its event and its weight, 11 bytes; its text is read back when its turn
+//! comes ([`Pool`]). Reading the file from the beginning restores the queues. [`frame`]
+//! distinguishes damage from the effects of a crash.
 //!
-//! Two threads share the work. The crawl gives events their places ([`Draft`]) and hands them on in
-//! batches; the store writes them ([`Journal`]). When most of the file is about URLs that are done,
-//! a [`Successor`] with the rest is written beside it and takes its place by being renamed: until
-//! then the old one counts, afterwards the new one. Events keep their places. So the file is never
-//! larger than some multiple of what is queued, and opening never takes longer than reading that.
+//! Two threads share the work. The crawl assigns positions to events ([`Draft`]) and passes them on
+//! in batches; the store writes them ([`Journal`]). When most of the file is about completed URLs,
+//! a [`Successor`] with the rest is written beside it and replaces it by renaming: until then the
+//! old file is valid, afterwards the new one. Events keep their positions. So the size of the file
+//! is bounded by a multiple of the queue, and so is the time to open it.
 //!
 //! ```text
 //! journal = magic version note note frame*
@@ -23,9 +24,9 @@
 //! event   = tag number* (length bytes)?   numbers in groups of 7 bits, lowest first
 //! ```
 //!
-//! *Cost.* A URL takes its path, that of the page it was found on and about six bytes, its end
-//! about six. Opening reads the whole file, some million URLs a second. *Not for* finding a URL by
-//! name: that is what the seen set is for.
+//! *Cost.* A URL takes its path, the path of the page on which it was found and about six bytes;
+//! its completion takes about six. Opening reads the whole file, about a million URLs per second.
+//! *Not for* finding a URL by name: use the seen set.
 
 mod by_host;
 mod compact;
@@ -52,13 +53,13 @@ use frame::{HEAD, PREAMBLE, Title};
 pub(crate) use pool::Pool;
 use pool::Span;
 
-/// A host's number, in the order in which hosts were met.
+/// The number of a host, in the order in which hosts were met.
 pub(crate) type HostId = u32;
 
-/// The place of a queued URL: bytes of events before it, done or not.
+/// The position of a queued URL: bytes of events before it, done or not.
 pub(crate) type Place = u64;
 
-/// The most bytes that the event of a URL can take.
+/// Maximum size in bytes of the event of a URL.
 const MAX_URL_EVENT: usize = 1 << 17;
 
 /// An open journal.
@@ -66,33 +67,33 @@ const MAX_URL_EVENT: usize = 1 << 17;
 pub(crate) struct Journal {
     path: PathBuf,
     file: disk::File,
-    /// Where the last whole frame ends.
+    /// The end of the last intact frame.
     end: u64,
     /// The number of the commit that wrote it.
     mark: u64,
-    /// Hosts met.
+    /// Number of hosts met.
     n_hosts: u64,
-    /// A place behind all events.
+    /// A position after all events.
     place: Place,
-    /// How far the file is known to be on the disk, and where that is noted next.
+    /// How much of the file is known to be on disk, and where that is noted next.
     synced: u64,
     slot: u64,
-    /// Whether it is to take the place of another one, whose commits it repeats.
+    /// Whether it will replace another journal, whose commits it repeats.
     is_successor: bool,
     pool: Arc<Pool>,
-    /// Scratch.
+    /// Reused memory.
     frame: Vec<u8>,
 }
 
 impl Journal {
-    /// Makes an empty journal, which lasts when this returns.
+    /// Creates an empty journal, which is durable when this returns.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         let mut journal = Self::begin(&new_path(path))?;
         journal.rename(path)?;
         Ok(journal)
     }
 
-    /// An empty journal under a name for the time of writing, whose frames all have one mark.
+    /// Creates an empty journal under a temporary name, whose frames all have one mark.
     pub(crate) fn begin_at(path: &Path, mark: u64) -> Result<Self, Error> {
         let mut journal = Self::begin(path)?;
         journal.mark = mark;
@@ -123,9 +124,9 @@ impl Journal {
         })
     }
 
-    /// Opens a journal and hands its frames to `accept`, which may refuse one that is not known to
-    /// have been on the disk; neither it nor what follows counts. Nothing is changed before
-    /// [`Journal::cut`].
+    /// Opens a journal and passes its frames to `accept`, which may refuse a frame that is not
+    /// known to have been on disk. Then neither that frame nor anything after it is valid. The file
+    /// is not changed before [`Journal::cut`].
     pub(crate) fn open(
         path: &Path,
         mut accept: impl FnMut(&Frame<'_>) -> Result<bool, Error>,
@@ -152,8 +153,7 @@ impl Journal {
         })
     }
 
-    /// Cuts off what a crash left behind the last frame that counts, and a successor that was not
-    /// finished.
+    /// Cuts off what a crash left after the last valid frame, and deletes an unfinished successor.
     pub(crate) fn cut(&mut self) -> Result<(), Error> {
         let unfinished = new_path(&self.path);
         if unfinished.exists() {
@@ -168,38 +168,38 @@ impl Journal {
         Ok(())
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How long the file is.
+    /// Returns the size of the file.
     pub(crate) fn n_bytes(&self) -> u64 {
         self.end
     }
 
-    /// The number of the last commit.
+    /// Returns the number of the last commit.
     pub(crate) fn mark(&self) -> u64 {
         self.mark
     }
 
-    /// Whether all of it is known to be on the disk.
+    /// Whether all of it is known to be on disk.
     pub(crate) fn is_synced(&self) -> bool {
         self.synced == self.end
     }
 
-    /// Reads what is written, on any thread.
+    /// Returns a reader of the written part, for any thread.
     pub(crate) fn pool(&self) -> Arc<Pool> {
         Arc::clone(&self.pool)
     }
 
-    /// The batch that follows what is written.
+    /// Returns the batch that follows the written part.
     pub(crate) fn next_batch(&self) -> Batch {
         Batch::new(self.place, self.n_hosts)
     }
 
-    /// Writes a frame: a batch, and further events that nobody asks for by their places. If that
-    /// fails the journal is what it was, and the batch may be written again.
+    /// Writes a frame: a batch, and further events that are never looked up by position. If that
+    /// fails, the journal is unchanged, and the batch may be written again.
     pub(crate) fn append(&mut self, batch: &Batch, more: &[Event<'_>]) -> Result<(), Error> {
         self.frame.clear();
         self.frame.resize(HEAD, 0);
@@ -222,7 +222,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the frame whose events are in the scratch.
+    /// Writes the frame whose events are in the buffer.
     fn write(&mut self, title: Title, span: Option<Span>) -> Result<(), Error> {
         frame::seal(&mut self.frame, self.end, title);
         let written = self.file.write_all_at(&self.frame, self.end);
@@ -230,14 +230,14 @@ impl Journal {
         self.pool.table().spans.extend(span);
         self.mark = title.mark;
         self.end += self.frame.len() as u64;
-        // A burst should not hold its memory for ever.
+        // Releases the memory of a burst.
         self.frame.clear();
         self.frame.shrink_to(1 << 20);
         Ok(())
     }
 
-    /// Returns when all that was written is on the disk, and notes so in the file. The note itself
-    /// gets there with the next sync.
+    /// Returns when all written data is on disk, and notes so in the file. The note itself is
+    /// synced with the next call.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
         self.file.sync().context("writing", &self.path)?;
         if self.synced != self.end {
@@ -250,7 +250,7 @@ impl Journal {
         Ok(())
     }
 
-    /// What there is to be rewritten, on any thread: all of it, which must be on the disk.
+    /// Returns the part to be rewritten, for any thread: all of it, which must be on disk.
     pub(crate) fn old(&self, rules_since: u64) -> Result<Old, Error> {
         let file = self.file.as_file().try_clone();
         Ok(Old {
@@ -261,12 +261,13 @@ impl Journal {
         })
     }
 
-    /// Becomes its successor, which gets what was written meanwhile first.
+    /// Replaces the journal by its successor, to which frames written in the meantime are copied
+    /// first.
     pub(crate) fn give_way(&mut self, successor: Successor) -> Result<(), Error> {
         let mut new = successor.journal;
         self.copy_from(successor.until, &mut new)?;
         new.rename(&self.path)?;
-        // Readers go on with the new file; its places are the same.
+        // Readers continue with the new file; its positions are the same.
         std::mem::swap(&mut *self.pool.table(), &mut *new.pool.table());
         new.pool = Arc::clone(&self.pool);
         new.place = self.place;
@@ -292,7 +293,7 @@ impl Journal {
         })
     }
 
-    /// Takes the place of what has this name, wholly or not at all, and for good.
+    /// Replaces the file of this name, atomically and durably.
     pub(crate) fn rename(&mut self, path: &Path) -> Result<(), Error> {
         self.sync()?;
         self.file.sync().context("writing", &self.path)?;
@@ -305,13 +306,13 @@ impl Journal {
     }
 }
 
-/// A file to be read by others.
+/// A file that others read.
 fn copy_of(file: &disk::File, path: &Path) -> Result<Arc<fs::File>, Error> {
     let copy = file.as_file().try_clone();
     copy.map(Arc::new).context("opening", path)
 }
 
-/// Where the successor of a journal is written.
+/// Returns the path of the successor of a journal.
 fn new_path(path: &Path) -> PathBuf {
     path.with_extension("new")
 }

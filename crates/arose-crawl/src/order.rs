@@ -1,28 +1,27 @@
-//! What to fetch first: mass, trust and shares, as numbers alone.
+//! The order of fetching: mass, trust and shares, as numbers alone.
 //!
-//! *Question.* A crawl never sees the whole web, so what it fetches first is what it is. Which of
-//! the URLs that wait are the most useful ones, when all that is known of them is who links to
-//! them?
+//! *Question.* A crawl never sees the whole web, so its value depends on what it fetches first.
+//! Which of the queued URLs are the most useful ones, if only the links to them are known?
 //!
 //! *Idea.* Base OPIC (after Abiteboul et al. 2003). Every known page has a *mass* of [`BASE`], a
 //! seed [`SEED`]. A page that is fetched passes [`DAMPING`] of its mass on, in equal parts to the
-//! pages it links to; what reaches a page that was fetched before is dropped. The URL with the
-//! largest mass is next. Each link is followed once, and no graph is kept. On `cnr-2000` half of
+//! pages it links to; the part of a page that was fetched before is dropped. The URL with the
+//! largest mass is next. Each link is followed once, and no graph is stored. On `cnr-2000`, half of
 //! all PageRank is fetched with the first fifth of the pages, for which breadth first needs a third
 //! more.
 //!
-//! *Guard.* Every order by links can be bought with links: a farm of pages that link to each other
-//! takes three quarters of such a crawl. So *trust* goes along with mass. Only seeds create it, one
-//! each, and it is divided by links in the same way. What a site received of it from other sites,
-//! of which no single link brings much, and did not pass on to others, decides how many pages it
-//! gets at full priority ([`share`]); beyond that the priority falls with each page, and is never
-//! nothing. Trust that goes round among the thousand domains of one owner does not become more:
-//! they share what one would get.
+//! *Guard.* Every order by links can be manipulated with links: a farm of pages that link to each
+//! other takes three quarters of such a crawl. So *trust* is passed on along with mass. Only seeds
+//! create it, one each, and links divide it in the same way. The trust that a site received from
+//! other sites, where each single link is limited, and did not pass on to others decides how many
+//! of its pages get full priority ([`share`]). Beyond that the priority falls with each page, but
+//! never to zero. Trust that circulates among the thousand domains of one owner does not grow: they
+//! share what one domain would get.
 //!
-//! *Cost.* 17 bits for each URL: mass and trust are logarithms ([`Level`]), mass in steps of 0.27 %
-//! and trust, which only counts in sums over many pages, in steps of a factor of 2. What is added
-//! is rounded up or down at random, so that a million small gifts are not lost; the dice depend on
-//! nothing but the two pages, and the same crawl has the same order again.
+//! *Cost.* 17 bits per URL: mass and trust are logarithms ([`Level`]), mass in steps of 0.27% and
+//! trust, which only counts in sums over many pages, in steps of a factor of 2. Additions are
+//! rounded up or down at random, so that a million small contributions are not lost. The random
+//! numbers depend only on the two pages, so the same crawl has the same order again.
 
 use arose::mix::mix;
 
@@ -35,22 +34,23 @@ pub(crate) const SEED: f32 = 10.0;
 /// The part of its mass that a page passes on.
 pub(crate) const DAMPING: f32 = 0.85;
 
-/// Steps of a [`Level`] in a factor of two.
+/// Number of steps of a [`Level`] per factor of two.
 pub(crate) const STEPS: i32 = 256;
 
 /// The binary logarithm of the smallest level.
 const LEAST: f32 = -36.0;
 
-/// The masses of queued URLs are above this level, which is 1/8; so many levels are told apart.
+/// The masses of queued URLs are above this level, which is 1/8; this many levels are
+/// distinguished.
 const MASS_FLOOR: u16 = 33 * STEPS as u16;
 pub(crate) const N_MASSES: u16 = 14 * STEPS as u16;
 
-/// The smallest trust of a page, how many levels it is to the next one, and how many there are.
+/// The smallest trust of a page, the number of levels to the next one, and their number.
 const TRUST_FLOOR: u16 = 16 * STEPS as u16;
 const TRUST_GRAIN: u16 = STEPS as u16;
 const N_TRUSTS: u16 = 31;
 
-/// An amount of mass or trust: 2^-36 to 2^28, or nothing.
+/// An amount of mass or trust: 2^-36 to 2^28, or zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub(crate) struct Level(u16);
 
@@ -58,17 +58,17 @@ impl Level {
     pub(crate) const NONE: Self = Self(0);
     pub(crate) const MOST: Self = Self(64 * STEPS as u16 - 1);
 
-    /// The nearest level.
+    /// Returns the nearest level.
     pub(crate) fn of(amount: f32) -> Self {
         Self::rounded(amount, 1 << 31)
     }
 
-    /// The trust of a page; `draw` decides how that is rounded.
+    /// Returns the trust of a page, rounded at random by `draw`.
     pub(crate) fn of_trust(amount: f32, draw: u64) -> Self {
         Self::NONE.plus_trust(amount, mix(draw) as u32)
     }
 
-    /// The level with this number, as it was written down.
+    /// Returns the level with this number, as stored.
     pub(crate) fn from_bits(bits: u16) -> Self {
         Self(bits).min(Self::MOST)
     }
@@ -84,7 +84,7 @@ impl Level {
         }
     }
 
-    /// More by an amount; `dice` decide how that is rounded.
+    /// Adds an amount, rounded at random by `dice`.
     fn plus(self, amount: f32, dice: u32) -> Self {
         match amount > 0.0 {
             true => Self::rounded(self.amount() + amount, dice).max(self),
@@ -93,7 +93,7 @@ impl Level {
     }
 
     fn rounded(amount: f32, dice: u32) -> Self {
-        // Nothing, and what is no number.
+        // Zero and NaN.
         if amount.is_nan() || amount <= 0.0 {
             return Self::NONE;
         }
@@ -103,8 +103,7 @@ impl Level {
         Self(exact as u16 + u16::from(is_up)).min(Self::MOST)
     }
 
-    /// More trust by an amount, in the levels that a page may have. What is expected of it is the
-    /// exact sum.
+    /// Adds trust, in the levels that a page may have. The expected value is the exact sum.
     fn plus_trust(self, amount: f32, dice: u32) -> Self {
         let sum = f64::from(self.amount()) + f64::from(amount);
         if amount.is_nan() || amount <= 0.0 {
@@ -123,12 +122,12 @@ impl Level {
     }
 }
 
-/// Whether dice fall below a probability.
+/// Whether a random number is below a probability.
 fn is_below(dice: u32, probability: f64) -> bool {
     (probability * 4_294_967_296.0) as u64 > u64::from(dice)
 }
 
-/// What is known of a page by its links.
+/// The mass and trust of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Weight {
     pub(crate) mass: Level,
@@ -136,7 +135,7 @@ pub(crate) struct Weight {
 }
 
 impl Weight {
-    /// With what a link brings. `name` stands for the page.
+    /// Adds the contribution of a link. `name` identifies the page.
     pub(crate) fn plus(self, gift: Gift, name: u64) -> Self {
         let dice = mix(gift.draw ^ mix(name));
         Self {
@@ -145,8 +144,8 @@ impl Weight {
         }
     }
 
-    /// Mass and trust in 12 and 5 bits, as a queue has them. Masses are from 1/8 to 2,048, and
-    /// 1,024 is the most trust.
+    /// Encodes mass and trust in 12 and 5 bits for a queue. Masses are from 1/8 to 2,048, and the
+    /// maximum trust is 1,024.
     pub(crate) fn to_small(self) -> (u16, u16) {
         let mass = self.mass.0.saturating_sub(MASS_FLOOR);
         let above = self.trust.0.checked_sub(TRUST_FLOOR);
@@ -154,7 +153,7 @@ impl Weight {
         (mass.clamp(1, N_MASSES - 1), trust.min(N_TRUSTS))
     }
 
-    /// What [`Self::to_small`] made.
+    /// Decodes the result of [`Self::to_small`].
     pub(crate) fn from_small(mass: u16, trust: u16) -> Self {
         let trust = match trust {
             0 => Level::NONE,
@@ -167,14 +166,14 @@ impl Weight {
     }
 }
 
-/// What a link brings to the page it leads to.
+/// The contribution of a link to the page it leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Gift {
     pub(crate) mass: f32,
     pub(crate) trust: f32,
-    /// Stands for the page that gives: what it gives is rounded its own way.
+    /// Identifies the contributing page, whose contributions are rounded in its own way.
     pub(crate) draw: u64,
-    /// Whether it is one of the links of a page, and not what stands for the page.
+    /// Whether it comes from a link of a page, not from a redirect or a duplicate.
     pub(crate) is_link: bool,
 }
 
@@ -186,7 +185,8 @@ impl Gift {
         is_link: false,
     };
 
-    /// To each of `n_links` pages, from one with a weight and a quality between 0 and 1.
+    /// Returns the contribution to each of `n_links` pages, from a page with a weight and a quality
+    /// between 0 and 1.
     pub(crate) fn share_of(weight: Weight, quality: f32, n_links: usize, draw: u64) -> Self {
         let quality = if quality >= 0.0 {
             quality.min(1.0)
@@ -202,13 +202,13 @@ impl Gift {
         }
     }
 
-    /// Whether it is nothing.
+    /// Whether it is zero.
     pub(crate) fn is_nothing(&self) -> bool {
         self.mass + self.trust <= 0.0
     }
 
-    /// To the page that stands for this one: where a redirect leads, or the original of a
-    /// duplicate.
+    /// Returns the contribution to the page that replaces this one: the target of a redirect, or
+    /// the original of a duplicate.
     pub(crate) fn whole(weight: Weight, draw: u64) -> Self {
         Self {
             mass: weight.mass.amount(),
@@ -219,16 +219,16 @@ impl Gift {
     }
 }
 
-/// The part of its priority that a site's next page has: all of it for the first `pages` pages for
-/// each unit of trust, then less with every page. Never nothing.
+/// Returns the share of its priority that the next page of a site has: 1 for the first `pages`
+/// pages per unit of trust, then less with every page, but never zero.
 pub(crate) fn share(trust: f32, n_fetched: u64, pages: f64) -> f64 {
     let trust = f64::from(trust).max(1e-9);
     let pages = if pages > 0.0 { pages } else { 1.0 };
     (pages * trust / (1.0 + n_fetched as f64)).clamp(1e-15, 1.0)
 }
 
-/// What a sitemap says of the priority of a page, from 0 to 1, as a class of [`class_steps`]; 0 if
-/// it says nothing sensible.
+/// Converts the priority of a page in a sitemap, from 0 to 1, to a class of [`class_steps`]; 0 if
+/// it is missing or invalid.
 pub(crate) fn class_of(priority: f32) -> u8 {
     match (0.0..=1.0).contains(&priority) {
         true => 1 + (priority * 6.0).round() as u8,
@@ -236,7 +236,8 @@ pub(crate) fn class_of(priority: f32) -> u8 {
     }
 }
 
-/// By how many steps of a level a class moves a page among those of its host: a factor of 1/2 to 2.
+/// Returns the number of steps by which a class moves a page among those of its host: a factor of
+/// 1/2 to 2.
 pub(crate) fn class_steps(class: u8) -> i32 {
     match class {
         1..=7 => (i32::from(class) - 4) * STEPS / 3,
@@ -251,7 +252,8 @@ mod tests {
 
     const LINKS: [&[usize]; 5] = [&[1, 2], &[2], &[0], &[2, 0], &[]];
 
-    /// The order and the masses at the time of the fetch, by the formulas above in plain numbers.
+    /// Computes the order and the masses at the time of the fetch by the formulas above, without
+    /// levels.
     #[test]
     fn base_opic_of_four_pages() {
         let mut mass = [0.0; 5];
@@ -280,7 +282,7 @@ mod tests {
         }
     }
 
-    /// The same as levels and gifts have it.
+    /// Computes the same with levels and contributions.
     #[test]
     fn levels_keep_the_masses_of_four_pages() {
         let mut weights = [Weight::default(); 5];
@@ -294,14 +296,14 @@ mod tests {
                 weights[to] = weights[to].plus(gift, to as u64);
             }
         }
-        // Page 2 got more from page 0 when it had been fetched.
+        // Page 2 received more from page 0 after it had been fetched.
         for (page, amount) in [(3, 10.0), (0, 8.14), (1, 3.6095)] {
             let mass = weights[page].mass.amount();
             assert!((mass / amount - 1.0).abs() < 8e-3, "{page}: {mass}");
         }
     }
 
-    /// Trust that is passed on until nothing is left is personalised PageRank.
+    /// Trust that is passed on until nothing is left equals personalised PageRank.
     #[test]
     fn trust_is_personalised_pagerank() {
         let (mut left, mut all) = ([0.0; 5], [0.0_f64; 5]);
@@ -334,8 +336,8 @@ mod tests {
         assert_eq!(Level::NONE.amount(), 0.0);
     }
 
-    /// A million gifts that are each far below a step are not lost: what a page has is about their
-    /// sum, and what many have is nearly.
+    /// A million contributions far below one step are not lost: a page has about their sum, and the
+    /// mean of many pages is close to it.
     #[test]
     fn a_million_small_gifts_count() {
         let mut random = SplitMix::new(3);
@@ -361,7 +363,7 @@ mod tests {
         assert!((mean / 10.15 - 1.0).abs() < 0.03, "{mean}");
     }
 
-    /// Trust has few levels: that of one page may be twice too much, that of many is not.
+    /// Trust has few levels: that of one page may be twice too large, that of many is not.
     #[test]
     fn issue_26_trust_is_right_on_average() {
         for (each, n_gifts) in [(1e-6, 1000), (1e-3, 200), (0.03, 1), (1.0, 3)] {

@@ -1,10 +1,10 @@
 //! The order of a crawl over a known graph, without network, clock or files.
 //!
-//! *Question.* Which pages would a crawl fetch first? On a graph whose PageRank is known, that
-//! tells how good an order is, and on one with a link farm how well it is guarded.
+//! *Question.* Which pages would a crawl fetch first? A graph with known PageRank shows how good an
+//! order is, and a graph with a link farm shows how well it is guarded.
 //!
-//! *Idea.* The crawl's own frontier: hosts, queues, workbench and shares are the ones of a crawl.
-//! What is missing is time: a host may be asked again at once, or after so many other turns.
+//! *Idea.* Uses the real frontier: hosts, queues, workbench and shares are those of a crawl. Only
+//! time is missing: a host may be next again at once, or after a number of other turns.
 //!
 //! ```
 //! use arose_crawl::rehearsal::{Rehearsal, Site};
@@ -42,16 +42,16 @@ pub use queues::Queues;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Site(pub u32);
 
-/// A crawl that is played.
+/// A simulated crawl.
 #[derive(Debug)]
 pub struct Rehearsal {
     frontier: Frontier,
     hosts: HashMap<Site, HostId>,
-    /// Pages by the places that they have in the order of discovery, and their depths.
+    /// Pages by position in the order of discovery, and their depths.
     pages: Vec<(u32, u32)>,
-    /// Places of pages.
+    /// Positions of pages.
     places: HashMap<u32, Place>,
-    /// Turns for which a host rests, and those that were made.
+    /// Number of turns for which a host rests, and number of turns so far.
     rest: u32,
     now: Duration,
     last: Option<Fetched>,
@@ -71,7 +71,7 @@ pub struct Fetched {
 }
 
 impl Rehearsal {
-    /// Begins a crawl in which a host rests for so many turns after each of its own.
+    /// Starts a crawl in which a host rests for this many turns after each of its own.
     #[must_use]
     pub fn new(order: Order, budget: Budget, rest: u32) -> Self {
         Self {
@@ -94,8 +94,8 @@ impl Rehearsal {
         }
     }
 
-    /// Fetches the page whose turn it is, and follows its links; none if nothing is left. Repeated
-    /// links count once.
+    /// Fetches the next page and follows its links; none if nothing is left. Repeated links count
+    /// once.
     pub fn fetch(
         &mut self,
         links: impl FnOnce(u32) -> Vec<u32>,
@@ -123,7 +123,7 @@ impl Rehearsal {
         Some(page)
     }
 
-    /// The host whose turn it is.
+    /// Returns the next host.
     fn next_host(&mut self) -> Option<HostId> {
         loop {
             match self.frontier.take(self.now) {
@@ -226,19 +226,19 @@ impl Rehearsal {
         host
     }
 
-    /// The page that was fetched last.
+    /// Returns the page that was fetched last.
     #[must_use]
     pub fn last(&self) -> Option<Fetched> {
         self.last
     }
 
-    /// URLs that wait.
+    /// Returns the number of queued URLs.
     #[must_use]
     pub fn n_queued(&self) -> u64 {
         self.frontier.n_queued
     }
 
-    /// Mass that pages passed on, and what of it reached pages that had been fetched.
+    /// Returns the mass that pages passed on, and the part that reached pages fetched before.
     #[must_use]
     pub fn mass(&self) -> (f64, f64) {
         (self.given, self.dropped)
@@ -280,7 +280,7 @@ mod tests {
             assert!((last.mass / mass - 1.0).abs() < 2e-3, "{last:?}");
         }
         assert_eq!(fetch(), None);
-        // .85 of all four masses was given, and what went to pages fetched before was dropped.
+        // 0.85 of all four masses was passed on, and the part of pages fetched before was dropped.
         let (given, dropped) = rehearsal.mass();
         assert!((given / (0.85 * 26.1495) - 1.0).abs() < 2e-3, "{given}");
         assert!(
@@ -295,7 +295,7 @@ mod tests {
         (0..n).map(&mut links).collect()
     }
 
-    /// Every page that can be reached is fetched, once, whatever the order and the shares.
+    /// Every reachable page is fetched exactly once, for any order and any shares.
     #[test]
     fn every_page_of_a_finite_web_is_fetched() {
         let mut links = random_graph(3000, 4);
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(pages.len(), n);
     }
 
-    /// A million pages that link to one: it goes before nearly all of them.
+    /// A million pages link to one page, which is fetched before nearly all of them.
     #[test]
     fn many_pages_that_point_to_one() {
         let n: u32 = 1_000_000;
@@ -380,7 +380,7 @@ mod tests {
         assert!(mass > 10.0, "{mass}");
     }
 
-    /// An owner with a hundred thousand domains gets what one domain would get.
+    /// An owner with a hundred thousand domains gets as much as one domain would.
     #[test]
     fn domains_cannot_be_bought() {
         let (n_good, n_bad) = (20_000_u64, 100_000_u64);
@@ -393,7 +393,7 @@ mod tests {
             }
             links.push(of);
         }
-        // The one page that others link to knows all of them.
+        // The one page of the owner that a good page links to links to all its pages.
         links.push((0..n_bad).map(|n| (n_good + n) as u32).collect());
         for _ in 1..n_bad {
             let to = |_| (n_good + random.below(n_bad)) as u32;

@@ -1,8 +1,8 @@
-//! Settings of a crawl, as a TOML file holds them.
+//! Settings of a crawl, read from a TOML file.
 //!
-//! Every setting has a default; [`TEMPLATE`] is a file with all of them and what they mean, and a
-//! test keeps the two equal. Unknown names are errors, so that a misspelt limit does not go
-//! unnoticed.
+//! Every setting has a default. [`TEMPLATE`] is a file with all settings, their defaults and
+//! explanations; a test compares it with the code. Unknown names are errors, so that a misspelt
+//! limit is noticed.
 
 mod focus;
 mod host;
@@ -34,42 +34,42 @@ pub const TEMPLATE: &str = include_str!("settings.toml");
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Who we are.
+    /// The identity of the crawler.
     pub agent: Agent,
-    /// What is crawled.
+    /// Which URLs to crawl.
     pub scope: Scope,
-    /// What is crawled first.
+    /// Which URLs to fetch first.
     pub crawl: Crawl,
-    /// When it ends.
+    /// When to stop.
     pub stop: Stop,
-    /// How often a site is asked.
+    /// How often to send requests to a host.
     pub polite: Polite,
-    /// How pages are fetched.
+    /// How to fetch pages.
     pub fetch: Fetch,
-    /// Names and addresses.
+    /// DNS, IP addresses and certificates.
     pub network: Network,
-    /// What becomes of duplicates.
+    /// How to treat duplicates.
     pub duplicates: Duplicates,
-    /// How URL rules are learned.
+    /// How to learn URL rules.
     pub rules: Rules,
-    /// Which pages are rejected for their quality.
+    /// Which pages to reject for their quality.
     pub quality: Quality,
-    /// How much of the crawl a site may take.
+    /// How much of the crawl one site may take.
     pub budget: Budget,
-    /// How pages are visited again.
+    /// How to visit pages again.
     pub recrawl: Recrawl,
     /// Which pages the crawl looks for.
     #[serde(skip_serializing_if = "Focus::is_default")]
     pub focus: Focus,
-    /// What is kept.
+    /// What to store.
     pub archive: Archive,
-    /// What the crawl may take of the machine.
+    /// Which resources of the machine to use.
     pub machine: Machine,
-    /// Settings for single hosts, by name or origin.
+    /// Settings for single hosts, by host name or origin.
     pub host: BTreeMap<String, HostSettings>,
 }
 
-/// Who we are.
+/// The identity of the crawler.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Agent {
@@ -77,7 +77,7 @@ pub struct Agent {
     pub name: String,
     /// A URL or an email address where site owners can reach the operator.
     pub contact: String,
-    /// Who runs the crawl, for the archive; the contact if empty.
+    /// The operator, as recorded in the archive; the contact if empty.
     pub operator: String,
 }
 
@@ -91,45 +91,45 @@ impl Default for Agent {
     }
 }
 
-/// What is crawled.
+/// Which URLs to crawl.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scope {
-    /// How far from the seeds the crawl goes, where neither hosts nor domains are listed.
+    /// The distance from the seeds to crawl, if neither hosts nor domains are listed.
     pub reach: Reach,
-    /// Whether to fetch also what pages need to be shown, from any host.
+    /// Whether to also fetch the styles, images and scripts of pages, from any host.
     pub requisites: bool,
-    /// What seeds and URLs in scope have in common; not limited by seeds if there is nothing.
+    /// The common part of seeds and URLs in scope. If it is empty, seeds do not limit the scope.
     #[serde(skip)]
     pub roots: Option<Roots>,
-    /// Directories of local files to crawl, as paths of URLs: those of seeds.
+    /// Directories of local files to crawl, as URL paths: those of the seeds.
     #[serde(skip)]
     pub files: Vec<String>,
-    /// Hosts to crawl; with neither hosts nor domains, those within reach of the seeds.
+    /// Hosts to crawl. If neither hosts nor domains are set, those in scope of the seeds.
     pub hosts: Vec<String>,
-    /// Domains to crawl, with all hosts below them.
+    /// Domains to crawl, with all their subdomains.
     pub domains: Vec<String>,
-    /// Domains not to crawl.
+    /// Domains to exclude.
     pub blocked: Vec<String>,
-    /// Regular expressions of which one must match.
+    /// Regular expressions, at least one of which must match.
     pub include: Vec<String>,
-    /// Regular expressions of which none may match.
+    /// Regular expressions, none of which may match.
     pub exclude: Vec<String>,
-    /// Links from a seed.
+    /// Maximum link depth from a seed.
     pub max_depth: u32,
-    /// Bytes of a URL.
+    /// Maximum length of a URL in bytes.
     pub max_url_bytes: usize,
-    /// Segments of a path.
+    /// Maximum number of segments of a path.
     pub max_path_depth: usize,
-    /// Repeats of a segment.
+    /// Maximum number of repetitions of a segment.
     pub max_repeats: usize,
-    /// Parameters of a query.
+    /// Maximum number of query parameters.
     pub max_parameters: usize,
-    /// Whether sessions and marks of campaigns are taken out of URLs.
+    /// Whether to remove session IDs and tracking parameters from URLs.
     pub drop_crumbs: bool,
-    /// Whether links with `rel=nofollow` are followed.
+    /// Whether to follow links with `rel=nofollow`.
     pub follow_nofollow: bool,
-    /// Whether the sitemaps that robots.txt names are read.
+    /// Whether to read the sitemaps listed in robots.txt.
     pub sitemaps: bool,
 }
 
@@ -159,7 +159,7 @@ impl Default for Scope {
 }
 
 impl Scope {
-    /// What the approval guard needs of it.
+    /// Returns the settings of the approval guard.
     #[must_use]
     pub fn guard(&self) -> guard::Config {
         guard::Config {
@@ -179,54 +179,54 @@ impl Scope {
     }
 }
 
-/// What is crawled first.
+/// Which URLs to fetch first.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Crawl {
-    /// Which of the URLs that wait is next.
+    /// The order of queued URLs.
     pub order: Order,
 }
 
-/// Which of the URLs that wait is next.
+/// The order of queued URLs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// The one that the most important pages link to, as far as the crawl has seen.
+    /// First the URL with the most important links to it, according to the pages fetched so far.
     #[default]
     Opic,
-    /// The one with the fewest links from a seed, or what the caller's own order says.
+    /// First the URL with the lowest link depth from a seed, or the order of the caller.
     Breadth,
 }
 
-/// How far from the seeds a crawl goes.
+/// The distance from the seeds to crawl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reach {
-    /// The directory of a seed and all below it.
+    /// The directory of a seed and everything below it.
     Prefix,
     /// The host of a seed.
     Host,
-    /// The registrable domain of a seed, with all hosts below it.
+    /// The registrable domain of a seed, with all its subdomains.
     Site,
-    /// Everywhere.
+    /// Everything.
     Web,
 }
 
-/// When a crawl ends; zero stands for no limit.
+/// When to stop; zero means no limit.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stop {
-    /// Pages fetched.
+    /// Maximum number of fetched pages.
     pub pages: u64,
-    /// Bytes received.
+    /// Maximum number of received bytes.
     pub bytes: u64,
-    /// Seconds of this run.
+    /// Maximum duration of this run in seconds.
     pub seconds: f64,
-    /// How long to wait, in seconds, for sites that are closed or in trouble when nothing else is
-    /// left to do; what they hold stays queued for the next run.
+    /// How long to wait, in seconds, for sites that are closed or failing when nothing else is left
+    /// to do. Their URLs stay queued for the next run.
     pub patience: f64,
-    /// How long to wait, in seconds, for the crawler's own connection when no host can be reached
-    /// any more.
+    /// How long to wait, in seconds, for the connection of the crawler itself when no host can be
+    /// reached any more.
     pub outage: f64,
 }
 
@@ -242,19 +242,19 @@ impl Default for Stop {
     }
 }
 
-/// How often a site is asked. Times are in seconds.
+/// How often to send requests to a host. Times are in seconds.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Polite {
-    /// The least time between the end of a request and the next one to the same host.
+    /// Minimum time between the end of a request and the next one to the same host.
     pub delay: f64,
-    /// The same for all hosts at one address.
+    /// The same for all hosts with one IP address.
     pub address_delay: f64,
-    /// The delay as a multiple of the time the last download took.
+    /// Minimum delay as a multiple of the last download time.
     pub factor: f64,
-    /// The longest delay that is not asked for by robots.txt.
+    /// Maximum delay unless robots.txt requests a longer one.
     pub max_delay: f64,
-    /// A host whose robots.txt asks for more is left for another time.
+    /// Hosts whose robots.txt requests a longer delay are not crawled in this run.
     pub defer_above: f64,
 }
 
@@ -270,32 +270,32 @@ impl Default for Polite {
     }
 }
 
-/// How pages are fetched. Times are in seconds, sizes in bytes.
+/// How to fetch pages. Times are in seconds, sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fetch {
-    /// Time for a connection, handshakes included.
+    /// Time limit for a connection, including handshakes.
     pub connect: f64,
-    /// Time for the first byte of an answer.
+    /// Time limit for the first byte of a response.
     pub first_byte: f64,
-    /// Time for a whole answer.
+    /// Time limit for a complete response.
     pub whole: f64,
-    /// The largest head of an answer.
+    /// Maximum size of the header of a response.
     pub max_head: usize,
-    /// The largest body; what is longer is cut and marked.
+    /// Maximum size of a body. Longer bodies are truncated and marked.
     pub max_body: usize,
-    /// How many times its size a compressed body may become.
+    /// Maximum expansion factor of a compressed body.
     pub max_expansion: usize,
-    /// Redirects in a row.
+    /// Maximum number of consecutive redirects.
     pub max_redirects: u8,
-    /// How often a URL is tried.
+    /// Maximum number of attempts per URL.
     pub tries: u8,
-    /// Seconds before a host that failed is tried again, doubled each time.
+    /// Seconds before a failed host is tried again, doubled each time.
     pub retry_delay: f64,
-    /// Requests in flight at most; requests that take longer than a quarter of a second are counted
-    /// apart, up to as many again.
+    /// Maximum number of open requests. Requests that take longer than a quarter of a second are
+    /// counted separately, up to the same number.
     pub in_flight: usize,
-    /// Connections kept open for later requests.
+    /// Number of connections kept open for later requests.
     pub idle_connections: usize,
     /// Seconds for which they are kept.
     pub idle: f64,
@@ -320,46 +320,46 @@ impl Default for Fetch {
     }
 }
 
-/// Names and addresses.
+/// DNS, IP addresses and certificates.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Network {
-    /// Whether private, loopback and link-local addresses may be asked.
+    /// Whether to allow private, loopback and link-local IP addresses.
     pub allow_private: bool,
-    /// Name servers; those of the system if none are given.
+    /// DNS servers; those of the system if none are set.
     pub name_servers: Vec<SocketAddr>,
-    /// A file of certificates (PEM) to trust beside those of the web.
+    /// A PEM file of certificates to trust in addition to those of the web.
     pub certificates: Option<PathBuf>,
-    /// Hosts whose certificates are not checked.
+    /// Hosts whose certificates are not verified.
     pub ignore_certificates: Vec<String>,
     /// A Netscape cookie file.
     pub cookies: Option<PathBuf>,
-    /// Bytes a second; zero for no limit.
+    /// Maximum bytes per second; zero means no limit.
     pub max_bytes_per_second: u64,
 }
 
-/// What becomes of duplicates.
+/// How to treat duplicates.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Duplicates {
-    /// Whether pages are compared with those fetched before.
+    /// Whether to compare pages with those fetched before.
     pub check: bool,
-    /// What makes near duplicates. Fixed when the crawl is started.
+    /// The definition of near duplicates. Fixed when the crawl is started.
     pub policy: DuplicatePolicy,
-    /// When the links of duplicates are followed. Those of seeds always are.
+    /// When to follow the links of duplicates. Those of seeds are always followed.
     pub links: DuplicateLinks,
-    /// Whether the bodies of near duplicates are stored.
+    /// Whether to store the bodies of near duplicates.
     pub body: DuplicateBody,
-    /// After so many pages in a row that gave nothing new, a directory of a site, or URLs with the
-    /// same query parameters, get one request per day.
+    /// After this many consecutive pages without anything new, a directory of a site, or URLs with
+    /// the same query parameters, get one request per day.
     pub stale_after: u32,
 }
 
-/// When the links of duplicates are followed.
+/// When to follow the links of duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DuplicateLinks {
-    /// Behind all other links of their site, and when other sites leave capacity.
+    /// After all other links of their site, and when other sites leave capacity.
     Last,
     /// Never.
     Never,
@@ -367,13 +367,13 @@ pub enum DuplicateLinks {
     First,
 }
 
-/// What becomes of the body of a page that is a near duplicate.
+/// Whether to store the body of a near duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DuplicateBody {
-    /// It is stored, with what the page resembles.
+    /// Store it, and record the page it duplicates.
     Keep,
-    /// It is not; a revisit record names what the page resembles.
+    /// Do not store it; a revisit record names the page it duplicates.
     Drop,
 }
 
@@ -389,25 +389,25 @@ impl Default for Duplicates {
     }
 }
 
-/// Which pages are rejected for their quality.
+/// Which pages to reject for their quality.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Quality {
-    /// Rules such as `ratio > 4`: the links of a page that one applies to are not followed.
+    /// Rules such as `ratio > 4`. The links of a page that matches one are not followed.
     pub reject: Vec<String>,
 }
 
-/// How much of the crawl a site may take.
+/// How much of the crawl one site may take.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budget {
-    /// Pages of a site, at most.
+    /// Maximum number of pages of a site.
     pub max_pages: u64,
-    /// Pages of a site with full priority, for as much trust as a seed has, at first; more as the
-    /// crawl grows. Trust goes from page to page by links; what reached a site from others and was
-    /// not passed on to others counts.
+    /// Number of pages of a site with full priority, per trust of one seed, at the start; it grows
+    /// with the crawl. Links pass trust from page to page. The trust of a site is what it received
+    /// from other sites and did not pass on to others.
     pub pages: u64,
-    /// Hosts of a site, at most.
+    /// Maximum number of hosts of a site.
     pub max_hosts: u32,
 }
 
@@ -421,21 +421,21 @@ impl Default for Budget {
     }
 }
 
-/// What is kept.
+/// What to store.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Archive {
-    /// What the names of archive files begin with.
+    /// Prefix of the names of archive files.
     pub prefix: String,
-    /// Bytes of an archive file before the next is begun.
+    /// Size in bytes at which the next archive file is started.
     pub max_file: u64,
-    /// Compression, 1 (fast) to 9.
+    /// Compression level, 1 (fast) to 9.
     pub level: u32,
-    /// Seconds between two points at which a killed crawl resumes.
+    /// Seconds between two points from which a killed crawl resumes.
     pub commit: f64,
-    /// Whether requests are written down beside their answers.
+    /// Whether to store requests beside their responses.
     pub requests: bool,
-    /// Bytes of the journal from which on it is rewritten without what is done, whenever that
+    /// Size in bytes from which the journal is rewritten without completed URLs, whenever that
     /// halves it.
     pub compact: u64,
 }
@@ -453,20 +453,22 @@ impl Default for Archive {
     }
 }
 
-/// What the crawl may take of the machine.
+/// Which resources of the machine to use.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Machine {
-    /// Threads that read pages beside the one that fetches them; zero reads them there too.
+    /// Threads that parse pages beside the thread that fetches them; with zero, that thread also
+    /// parses them.
     pub threads: usize,
-    /// Bytes of memory above which fewer requests are made at a time. A quarter of it may hold URLs
-    /// met before.
+    /// Memory limit in bytes above which fewer requests are open at a time. URLs met may take up to
+    /// a quarter of it.
     pub max_memory: u64,
-    /// URLs met lately that are held in memory, 50 bytes each, before they go to the disk.
+    /// Number of recently met URLs in memory, 50 bytes each, before they are written to disk.
     pub seen_buffer: usize,
-    /// Share of failed requests above which fewer are made at a time.
+    /// Share of failed requests above which fewer are open at a time.
     pub max_errors: f64,
-    /// Hosts in memory; others rest in a file that is gone with the process. About 1 KB each.
+    /// Number of hosts in memory, about 1 KB each. The others are in a file that is deleted when
+    /// the process ends.
     pub hosts_in_memory: usize,
 }
 
@@ -483,16 +485,17 @@ impl Default for Machine {
 }
 
 impl Settings {
-    /// Reads a settings file.
+    /// Parses a settings file.
     ///
     /// # Errors
     ///
-    /// With line and column, if it is no TOML, has a name unknown here, or a value of another type.
+    /// With line and column, if it is not TOML, or contains an unknown name or a value of the wrong
+    /// type.
     pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
         toml::from_str(text)
     }
 
-    /// All settings as a file, to be read by [`Settings::parse`].
+    /// Returns all settings as a file that [`Settings::parse`] reads.
     ///
     /// # Errors
     ///
@@ -501,8 +504,7 @@ impl Settings {
         toml::to_string(self)
     }
 
-    /// All settings as one line, for the archive; without what single hosts are sent, which is
-    /// nobody else's business.
+    /// Returns all settings as one line for the archive, without the credentials of single hosts.
     pub(crate) fn to_json(&self) -> String {
         let hosts = self.host.iter();
         let hosts = hosts.map(|(name, host)| (name.clone(), host.without_secrets()));
@@ -513,13 +515,14 @@ impl Settings {
         serde_json::to_string(&public).unwrap_or_default()
     }
 
-    /// Whether they hold something that is not for everyone to read.
+    /// Whether the settings contain secrets.
     #[must_use]
     pub fn has_secrets(&self) -> bool {
         self.host.values().any(HostSettings::is_sent)
     }
 
-    /// What is set for a host alone; the entry for its origin before the one for its name.
+    /// Returns the settings of a host. The entry for its origin takes precedence over the one for
+    /// its name.
     pub(crate) fn of_host(&self, origin: &str, name: &str) -> Option<&HostSettings> {
         match self.host.is_empty() {
             true => None,
@@ -527,9 +530,9 @@ impl Settings {
         }
     }
 
-    /// The pace for a host.
+    /// Returns the pace for a host.
     pub(crate) fn polite_of(&self, origin: &str, name: &str) -> Polite {
-        // A disk has nobody who minds.
+        // Local files need no delay.
         if origin.starts_with("file:") {
             return Polite {
                 delay: 0.0,
@@ -546,7 +549,7 @@ impl Settings {
         }
     }
 
-    /// The header `User-Agent`.
+    /// Returns the `User-Agent` header.
     #[must_use]
     pub fn user_agent(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
@@ -557,7 +560,7 @@ impl Settings {
     }
 }
 
-/// Seconds as a duration; nonsense as none.
+/// Converts seconds to a duration; invalid values become zero.
 pub(crate) fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or_default()
 }

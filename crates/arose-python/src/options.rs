@@ -1,7 +1,7 @@
-//! Settings as Python passes them: one JSON object, unknown names refused.
+//! Settings from Python: one JSON object, in which unknown names are errors.
 //!
-//! Names and values are those of the command line, so that a run can be told to one and resumed by
-//! the other, and so that a driver on Spark can hand them to its executors as text.
+//! Names and values are those of the command line, so that a run started by one can be resumed by
+//! the other, and so that a Spark driver can pass them to its executors as text.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use crate::error;
 
-/// How documents are read.
+/// How to read documents.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Reading {
@@ -40,7 +40,7 @@ pub(crate) struct Reading {
     columns: Option<Columns>,
 }
 
-/// The columns to look at, and no others.
+/// The columns to read, and no others.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Columns {
@@ -70,7 +70,7 @@ impl Default for Reading {
     }
 }
 
-/// What makes duplicates and which of them stays.
+/// The definition of a duplicate, and which duplicate to keep.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Options {
@@ -101,7 +101,7 @@ pub(crate) struct Options {
     quality: bool,
     /// Rules and families of rules, by name.
     filter: Vec<String>,
-    /// Whether only the tables are wanted, of a run whose directory is temporary.
+    /// Whether only the tables are needed, because the directory of the run is temporary.
     tables_only: bool,
     reading: Reading,
 }
@@ -142,7 +142,7 @@ impl Default for Options {
     }
 }
 
-/// The largest document that is read, in bytes.
+/// Maximum size of a document in bytes.
 const MAX_DOCUMENT: usize = 1 << 30;
 const MIN_MEMORY: u64 = 64 << 20;
 
@@ -237,10 +237,10 @@ enum SiteName {
     Henzinger,
 }
 
-/// Reads settings of type `T` from JSON.
+/// Parses settings of type `T` from JSON.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> PyResult<T> {
     serde_json::from_str(json).map_err(|error| {
-        // Where in the text it stands means nothing to someone who wrote none.
+        // The position in the text is of no use to a caller who did not write it.
         let words = error.to_string();
         let words = words.split(" at line ").next().unwrap_or_default();
         error::SettingError::new_err(words.to_owned())
@@ -258,8 +258,8 @@ impl From<ModeName> for Mode {
     }
 }
 
-/// The archives of crawls in place of their directories, and whether there was any. Error pages of
-/// a crawl are not documents.
+/// Replaces the directories of crawls by their archives, and returns whether there were any. Error
+/// pages of a crawl are not documents.
 pub(crate) fn expanded(inputs: Vec<PathBuf>) -> PyResult<(Vec<PathBuf>, bool)> {
     let expanded = arose_cli::expand(&inputs);
     let expanded = expanded.map_err(|cause| error::InputError::new_err(format!("{cause:#}")))?;
@@ -267,14 +267,14 @@ pub(crate) fn expanded(inputs: Vec<PathBuf>) -> PyResult<(Vec<PathBuf>, bool)> {
     Ok((expanded, is_crawl))
 }
 
-/// The memory to stay under.
+/// The memory limit.
 pub(crate) fn memory(given: Option<u64>) -> u64 {
     given
         .unwrap_or_else(arose_dedup::default_memory)
         .max(MIN_MEMORY)
 }
 
-/// A document of a gigabyte is one, if memory allows.
+/// Accepts a document of a gigabyte if memory allows.
 pub(crate) fn allow_large_documents(config: &mut arose_corpus::Config) {
     config.limits.line_bytes = MAX_DOCUMENT;
     config.limits.record_bytes = MAX_DOCUMENT;
@@ -282,7 +282,7 @@ pub(crate) fn allow_large_documents(config: &mut arose_corpus::Config) {
 }
 
 impl Reading {
-    /// What a run does if part of the input cannot be read.
+    /// What to do if part of the input cannot be read.
     pub(crate) fn on_loss(&self) -> OnLoss {
         match self.strict {
             true => OnLoss::Refuse,
@@ -304,7 +304,7 @@ impl Reading {
             skip: Vec::new(),
         };
         config.threads = self.threads.unwrap_or(config.threads);
-        // Names that are given stand alone: a misspelt one must not read another field.
+        // Only the given names are tried: a misspelt one must not select another field.
         let fields = &mut config.fields;
         if !self.text_field.is_empty() {
             fields.text.clone_from(&self.text_field);
@@ -335,7 +335,7 @@ impl Reading {
     }
 }
 
-/// What a policy asks of two documents.
+/// The criterion of a policy.
 pub(crate) fn criterion(policy: PolicyName, threshold: Option<f64>) -> PyResult<Criterion> {
     let has_threshold = matches!(policy, PolicyName::Jaccard | PolicyName::Contained);
     check_used(policy, "threshold", threshold.is_none(), has_threshold)?;
@@ -361,12 +361,12 @@ fn is_jaccard(policy: PolicyName) -> bool {
     policy == PolicyName::Jaccard
 }
 
-/// Whether it matters whether two texts are of one site.
+/// Whether the policy depends on whether two texts come from one site.
 pub(crate) fn is_by_site(policy: PolicyName) -> bool {
     matches!(policy, PolicyName::Site | PolicyName::SiteUnion)
 }
 
-/// An error if sketches cannot tell what the policy asks.
+/// Returns an error if the policy cannot be decided by sketches.
 pub(crate) fn check_sketches(policy: PolicyName) -> PyResult<()> {
     match policy {
         PolicyName::Content | PolicyName::Contained | PolicyName::Url => {
@@ -380,7 +380,7 @@ pub(crate) fn check_sketches(policy: PolicyName) -> PyResult<()> {
     }
 }
 
-/// An option that the policy does not look at is a mistake.
+/// Returns an error for an option that the policy ignores.
 pub(crate) fn check_used(
     policy: PolicyName,
     option: &str,
@@ -397,8 +397,8 @@ pub(crate) fn check_used(
 }
 
 impl Options {
-    /// An option that the policy or the choice of the kept document does not look at is a mistake.
-    /// Those that are as they are by default may stay.
+    /// Returns an error for an option that the policy, or the choice of the kept document, ignores.
+    /// Options with their default values are accepted.
     fn check_used(&self) -> PyResult<()> {
         let (policy, default) = (self.policy, Self::default());
         let is_content = policy == PolicyName::Content;
@@ -458,7 +458,7 @@ impl Options {
         Ok(())
     }
 
-    /// Whether quality is measured, and the rules that documents must not fail.
+    /// Whether to measure quality, and the rules that documents must not fail.
     fn quality(&self) -> PyResult<Option<Quality>> {
         let mut filter = Selection::default();
         for name in &self.filter {

@@ -1,7 +1,7 @@
 //! Results by the rows of the caller's table.
 //!
-//! A run numbers documents, and a row without text is none. Here every row has its line, in order,
-//! and everything that refers to a document refers to its row.
+//! A run numbers documents, and a row without text is not a document. Here every row has its line,
+//! in order, and references to documents become references to rows.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,17 +31,17 @@ use crate::text::Texts;
 
 /// The documents of a run, or the items of a reference, as rows of the caller's table.
 pub(crate) struct Numbering<'a> {
-    /// The row of each document; none if every row is one.
+    /// The row of each document; none if every row is a document.
     row_of: Option<Vec<u64>>,
     n_rows: u64,
     name: &'a str,
-    /// IDs of all rows, where the table has some and not every row is a document.
+    /// IDs of all rows, if the table has IDs and not every row is a document.
     ids: Vec<Option<String>>,
-    /// Columns with numbers of documents, and what they are called then.
+    /// Columns with numbers of documents, and their names in the result.
     columns: &'static [(&'static str, &'static str)],
 }
 
-/// What the columns of documents are called by rows.
+/// The names of the columns of documents, by rows.
 pub(crate) const DOCUMENTS: &[(&str, &str)] = &[
     ("doc", "row"),
     ("cluster", "cluster"),
@@ -55,11 +55,11 @@ pub(crate) const DOCUMENTS: &[(&str, &str)] = &[
     ("best_doc", "best_row"),
 ];
 
-/// What the columns of items are called by rows.
+/// The names of the columns of items, by rows.
 pub(crate) const ITEMS: &[(&str, &str)] = &[("item", "item")];
 
 impl<'a> Numbering<'a> {
-    /// By the file of documents, or of items, over a table of `n_rows` rows with this name.
+    /// Reads the file of documents, or of items, for a table of `n_rows` rows with this name.
     pub(crate) fn new(
         path: &Path,
         n_rows: u64,
@@ -75,7 +75,7 @@ impl<'a> Numbering<'a> {
         })
     }
 
-    /// With the IDs of the rows that are no documents, out of a column of the file of the table.
+    /// Adds the IDs of the rows that are not documents, from a column of the file of the table.
     pub(crate) fn with_ids(mut self, file: &Path, column: &str) -> PyResult<Self> {
         if self.row_of.is_some() {
             self.ids = read_column(file, column)?;
@@ -83,7 +83,7 @@ impl<'a> Numbering<'a> {
         Ok(self)
     }
 
-    /// A table that refers to documents, with rows in their place.
+    /// Replaces documents by rows in a table that refers to documents.
     pub(crate) fn renumber(&self, table: &Table) -> PyResult<Table> {
         let schema = self.schema(&table.schema(), |_| true);
         let batches = table.batches().iter().map(|batch| {
@@ -99,13 +99,13 @@ impl<'a> Numbering<'a> {
         Ok(Table::new(schema, batches))
     }
 
-    /// The file of all documents, with a line for each row.
+    /// Returns the file of all documents, with a line for each row.
     pub(crate) fn spread(&self, path: &Path) -> PyResult<Table> {
         let (schema, batches) = Columns::open(path, is_shown)?.read()?;
         self.spread_batches(&schema, batches)
     }
 
-    /// The table of all documents, with a line for each row.
+    /// Returns the table of all documents, with a line for each row.
     pub(crate) fn spread_table(&self, table: &Table) -> PyResult<Table> {
         self.spread_batches(&table.schema(), table.batches().to_vec())
     }
@@ -114,7 +114,7 @@ impl<'a> Numbering<'a> {
         let schema = self.schema(there, is_shown);
         let mut spread = Vec::new();
         let (mut n_docs, mut first_row) = (0, 0);
-        // What comes after the last document, and all if there is none, has a batch of its own.
+        // Rows after the last document, or all rows if there is none, have a batch of their own.
         let end = [RecordBatch::new_empty(Arc::clone(there))];
         for batch in batches.into_iter().chain(end) {
             let docs = n_docs..n_docs + batch.num_rows();
@@ -135,7 +135,7 @@ impl<'a> Numbering<'a> {
         Ok(Table::new(schema, spread))
     }
 
-    /// The columns of a batch, with a line for each of these rows.
+    /// Returns the columns of a batch, with a line for each of these rows.
     fn spread_batch(
         &self,
         batch: &RecordBatch,
@@ -165,7 +165,7 @@ impl<'a> Numbering<'a> {
         Ok(columns)
     }
 
-    /// The name of a column of numbers.
+    /// Returns the name of a column of numbers.
     fn called(&self, name: &str) -> Option<&'static str> {
         let mut columns = self.columns.iter();
         columns.find_map(|(old, new)| (*old == name).then_some(*new))
@@ -183,7 +183,7 @@ impl<'a> Numbering<'a> {
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
-    /// Numbers of documents as numbers of rows.
+    /// Converts numbers of documents to numbers of rows.
     fn as_rows(&self, documents: &ArrayRef) -> ArrayRef {
         let Some(row_of) = &self.row_of else {
             return Arc::clone(documents);
@@ -194,7 +194,7 @@ impl<'a> Numbering<'a> {
         Arc::new(rows)
     }
 
-    /// IDs of rows: one without text and ID is called by its number.
+    /// Returns the IDs of rows. The ID of a row without text and ID is its number.
     fn ids(&self, ids: &ArrayRef, first_row: u64) -> ArrayRef {
         if ids.null_count() == 0 {
             return Arc::clone(ids);
@@ -209,7 +209,7 @@ impl<'a> Numbering<'a> {
     }
 }
 
-/// A column of texts of a Parquet file.
+/// Reads a column of texts of a Parquet file.
 pub(crate) fn read_column(path: &Path, name: &str) -> PyResult<Vec<Option<String>>> {
     let mut texts = Vec::new();
     let (_, batches) = Columns::open(path, |column| column == name)?.read()?;
@@ -222,15 +222,15 @@ pub(crate) fn read_column(path: &Path, name: &str) -> PyResult<Vec<Option<String
     Ok(texts)
 }
 
-/// Whether a column means something to the caller: where a temporary file has a row does not.
+/// Whether a column is meaningful to the caller: the position of a row in a temporary file is not.
 fn is_shown(name: &str) -> bool {
     !matches!(name, "source" | "position")
 }
 
-/// The row of each document; none if every row is one.
+/// Returns the row of each document; none if every row is a document.
 fn row_numbers(path: &Path, n_rows: u64) -> PyResult<Option<Vec<u64>>> {
     let positions = Columns::open(path, |name| name == "position")?;
-    // Rows ascend, and a row is one document at most.
+    // Rows ascend, and a row is at most one document.
     if positions.n_rows() == n_rows {
         return Ok(None);
     }
@@ -250,7 +250,7 @@ pub(crate) fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a Array
     batch.column_by_name(name).ok_or_else(missing)
 }
 
-/// For each of all rows its place among `rows`; nothing if these are all.
+/// Returns the position of every row among `rows`; none if these are all rows.
 fn lines(rows: &[u64], all: &Range<u64>) -> Option<UInt32Array> {
     if rows.len() as u64 == all.end - all.start {
         return None;
@@ -262,7 +262,7 @@ fn lines(rows: &[u64], all: &Range<u64>) -> Option<UInt32Array> {
     Some(UInt32Array::from(lines))
 }
 
-/// Whether rows are kept: one without text has no duplicate.
+/// Whether rows are kept. A row without text has no duplicate.
 fn kept_or_null(kept: &ArrayRef) -> ArrayRef {
     if kept.null_count() == 0 {
         return Arc::clone(kept);
@@ -272,8 +272,8 @@ fn kept_or_null(kept: &ArrayRef) -> ArrayRef {
     Arc::new(kept)
 }
 
-/// A row per cluster: its number, the ID of the kept document, how many documents it has, and
-/// which; largest first.
+/// Returns a row per cluster: its number, the ID of the kept document, the number of documents, and
+/// their list; largest first.
 #[pyfunction]
 pub(crate) fn clusters(py: Python<'_>, documents: &Bound<'_, Table>) -> PyResult<Table> {
     let documents = documents.get();
@@ -331,7 +331,7 @@ fn list_clusters(documents: &[RecordBatch]) -> Result<Table, ArrowError> {
     ])
 }
 
-/// The numbers of documents or rows themselves.
+/// Returns the numbers of documents or rows themselves.
 fn own_numbers(batch: &RecordBatch) -> Result<&UInt64Array, ArrowError> {
     let own = match batch.column_by_name("row") {
         Some(rows) => rows,
@@ -340,7 +340,7 @@ fn own_numbers(batch: &RecordBatch) -> Result<&UInt64Array, ArrowError> {
     Ok(own.as_primitive::<UInt64Type>())
 }
 
-/// The documents of rows; an error where a row has no text.
+/// Returns the documents of rows, or an error if a row has no text.
 #[pyfunction]
 pub(crate) fn documents_of(documents: &Bound<'_, Table>, rows: Vec<usize>) -> PyResult<Vec<u64>> {
     let documents = documents.get().whole().map_err(error::arrow)?;
@@ -352,7 +352,8 @@ pub(crate) fn documents_of(documents: &Bound<'_, Table>, rows: Vec<usize>) -> Py
     found.collect()
 }
 
-/// The first rows of a table, by column; what is no number, text or list of these is None.
+/// Returns the first rows of a table, by column. Values other than numbers, texts and lists of
+/// these become None.
 #[pyfunction]
 pub(crate) fn first_rows<'py>(
     table: &Bound<'py, Table>,
@@ -407,7 +408,7 @@ fn list<'py>(py: Python<'py>, items: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
     Ok(PyList::new(py, items)?.into_any())
 }
 
-/// A byte per document or row: 1 where it is kept.
+/// Returns a byte per document or row: 1 if it is kept.
 #[pyfunction]
 pub(crate) fn mask(py: Python<'_>, documents: &Bound<'_, Table>) -> PyResult<Vec<u8>> {
     let documents = documents.get();
@@ -415,7 +416,7 @@ pub(crate) fn mask(py: Python<'_>, documents: &Bound<'_, Table>) -> PyResult<Vec
     Ok(kept.iter().map(u8::from).collect())
 }
 
-/// Whether each document or row is kept.
+/// Returns whether each document or row is kept.
 fn kept_of(documents: &Table) -> Result<BooleanBuffer, ArrowError> {
     let mut kept = BooleanBufferBuilder::new(0);
     for batch in documents.batches() {
@@ -426,7 +427,7 @@ fn kept_of(documents: &Table) -> Result<BooleanBuffer, ArrowError> {
     Ok(kept.finish())
 }
 
-/// The rows of a table that are kept.
+/// Returns the kept rows of a table.
 #[pyfunction]
 pub(crate) fn filter(
     py: Python<'_>,

@@ -1,8 +1,9 @@
-//! Tables and texts of Python on their way to disk, as the Parquet file that a run reads.
+//! Writes tables and texts from Python to disk, as the Parquet file that a run reads.
 //!
-//! Only the columns that a run looks at are written, unless all are wanted in the kept output. So a
-//! column of any type passes. Categories become the texts they stand for. The column `arose_id` has
-//! the ID of each row: that of the ID column, else the name of the table and the number of the row.
+//! Only the columns that a run needs are written, unless all of them are wanted in the kept output,
+//! so other columns may have any type. Categories become their texts. The column `arose_id`
+//! contains the ID of each row: that of the ID column, or else the name of the table and the number
+//! of the row.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,18 +30,18 @@ use crate::error::{self, InputError, guarded};
 use crate::options;
 use crate::text::{is_text, next_texts, plain, quoted, type_name};
 
-/// Rows of a row group, which one thread reads.
+/// Number of rows of a row group, which one thread reads.
 const GROUP_ROWS: usize = 1 << 14;
-/// Bytes of a row group.
+/// Maximum size of a row group in bytes.
 const GROUP_BYTES: usize = 8 << 20;
-/// Time between two reports of progress.
+/// Time between two progress reports.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What this is called in reports of progress.
+/// The name of this stage in progress reports.
 const STAGE: &str = "load";
 /// The column of IDs.
 pub(crate) const OWN: &str = "arose_id";
 
-/// Columns that the caller names. Those that are not named go by the usual names.
+/// Columns named by the caller. The default names apply to the others.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -50,10 +51,10 @@ struct Wanted {
     url_field: Vec<String>,
     priority_field: Option<String>,
     time_field: Option<String>,
-    /// Whether all columns are written.
+    /// Whether to write all columns.
     has_all: bool,
-    /// Of a reference: the columns that the run looks at, whose names its columns get. Fields that
-    /// are named need not be there.
+    /// For a reference: the columns that the run reads, whose names the columns of the reference
+    /// get. Named fields may be missing.
     #[serde(default)]
     called: Option<Called>,
 }
@@ -66,7 +67,7 @@ struct Called {
     id: String,
 }
 
-/// The columns that a run is to look at.
+/// The columns that a run reads.
 #[derive(Debug, Clone, Default, Serialize)]
 struct Roles {
     text: Option<String>,
@@ -77,11 +78,11 @@ struct Roles {
     time: Option<String>,
 }
 
-/// A Parquet file that is being written.
+/// A Parquet file being written.
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Spill {
     state: Mutex<State>,
-    /// Called with the rows taken so far, and those there are if that is known.
+    /// Called with the number of rows so far, and their total if known.
     progress: Option<Py<PyAny>>,
     n_expected: Option<u64>,
 }
@@ -90,11 +91,11 @@ struct State {
     path: PathBuf,
     wanted: Wanted,
     roles: Roles,
-    /// The column that IDs are taken from.
+    /// The column from which IDs are taken.
     id_column: Option<String>,
     writer: Option<Writer>,
     n_rows: u64,
-    /// When progress was reported last.
+    /// Time of the last progress report.
     reported: Option<Instant>,
 }
 
@@ -136,7 +137,7 @@ impl Spill {
         }
         let mut batches = reader;
         loop {
-            // Whoever makes the batches may be Python, and may be stopped.
+            // Python code may produce the batches, and may be interrupted.
             py.check_signals()?;
             let batch = guarded(|| {
                 py.detach(|| batches.next().transpose())
@@ -167,10 +168,10 @@ impl Spill {
         let field = Arc::new(Field::new("text", DataType::Utf8, true));
         let mut items = texts.try_iter()?;
         loop {
-            // Texts of a list come without any code of Python.
+            // Texts of a list are read without running Python code.
             py.check_signals()?;
             let batch = guarded(|| next_texts(&mut items, state.n_rows as usize))?;
-            // Without any text, an empty batch says which columns there are.
+            // Without any text, an empty batch defines the columns.
             if batch.is_empty() && state.writer.is_some() {
                 return Ok(());
             }
@@ -179,8 +180,8 @@ impl Spill {
         }
     }
 
-    /// Closes the file; the number of rows, the columns to look at as JSON, and whether there is a
-    /// column of IDs.
+    /// Closes the file. Returns the number of rows, the columns to read as JSON, and whether there
+    /// is an ID column.
     fn finish(&self, py: Python<'_>) -> PyResult<(u64, String, bool)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.writer.is_none() {
@@ -197,7 +198,7 @@ impl Spill {
 }
 
 impl Spill {
-    /// Reports the rows taken so far, but not too often.
+    /// Reports the number of rows so far, but not too often.
     fn report(&self, py: Python<'_>, state: &mut State) -> PyResult<()> {
         let Some(progress) = &self.progress else {
             return Ok(());
@@ -265,7 +266,7 @@ impl State {
         writer.push(batch)
     }
 
-    /// The name that a column is written under.
+    /// Returns the name under which a column is written.
     fn name_of<'n>(&'n self, column: &'n str) -> &'n str {
         let is_text = self.roles.text.as_deref() == Some(column);
         match &self.wanted.called {
@@ -275,7 +276,7 @@ impl State {
         }
     }
 
-    /// The IDs of the next rows.
+    /// Returns the IDs of the next rows.
     fn ids(&self, column: Option<&ArrayRef>, n: usize) -> StringArray {
         let name = &self.wanted.name;
         let ids = (0..n).map(|i| {
@@ -312,7 +313,7 @@ impl State {
     }
 }
 
-/// An error if a batch has other columns than those before it.
+/// Returns an error if a batch has other columns than those before it.
 fn check_types(schema: &Schema, arrays: &[ArrayRef]) -> PyResult<()> {
     if schema.fields().len() != arrays.len() {
         let names = schema.fields().iter();
@@ -337,7 +338,7 @@ fn check_types(schema: &Schema, arrays: &[ArrayRef]) -> PyResult<()> {
     Ok(())
 }
 
-/// A thread that writes, so that the caller can make the next batch meanwhile.
+/// A thread that writes, so that the caller can produce the next batch in the meantime.
 struct Writer {
     schema: SchemaRef,
     /// None once it is closed.
@@ -359,12 +360,12 @@ impl Writer {
         let sent = self.batches.as_ref().map(|batches| batches.send(batch));
         match sent {
             Some(Ok(())) => Ok(()),
-            // The thread has ended, and says why.
+            // The thread has stopped and reports the reason.
             _ => self.close(),
         }
     }
 
-    /// Waits until all is written.
+    /// Waits until everything is written.
     fn finish(mut self) -> PyResult<()> {
         self.close()
     }
@@ -380,7 +381,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Whoever removes the file must not meet the thread.
+    /// The thread must have ended before the file is removed.
     fn drop(&mut self) {
         let _ = self.close();
     }
@@ -403,7 +404,7 @@ fn write_all(
 }
 
 impl Wanted {
-    /// An error if a column of texts, which have none, is named.
+    /// Returns an error if the caller names a column of texts, which have no columns.
     fn refuse_columns(&self) -> PyResult<()> {
         if self.called.is_some() {
             return Ok(());
@@ -424,7 +425,7 @@ impl Wanted {
         }
     }
 
-    /// The columns to look at; an error where one is missing or of a type that does not fit.
+    /// Returns the columns to read, or an error if one is missing or has the wrong type.
     fn choose(&self, fields: &[FieldRef]) -> PyResult<Roles> {
         let mut usual = Fields::default();
         usual.id.push(OWN.to_owned());
@@ -460,7 +461,7 @@ impl Wanted {
         Ok(roles)
     }
 
-    /// The column of IDs, which must be texts or numbers.
+    /// Returns the ID column, which must contain texts or numbers.
     fn find_id(&self, fields: &[FieldRef], usual: &[String]) -> PyResult<Option<String>> {
         let found = self.find("id_field", &self.id_field, fields, usual)?;
         let field = fields
@@ -554,7 +555,7 @@ pub(crate) fn check_text(field: &Field) -> PyResult<()> {
     Err(InputError::new_err(format!("{what}, expected strings")))
 }
 
-/// The names under which columns are looked for, by what they hold.
+/// The default names of columns, by their contents.
 #[pyfunction]
 pub(crate) fn usual_names() -> BTreeMap<&'static str, Vec<String>> {
     let mut usual = Fields::default();

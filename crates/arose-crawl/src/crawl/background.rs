@@ -1,20 +1,21 @@
-//! The threads beside the loop: one that writes, one that reads queued URLs.
+//! The threads beside the loop: one that writes, and one that reads queued URLs.
 //!
-//! *Question.* The loop must never be late for a host, and files take as long as they take: a sync
-//! may take a second, and so may reading a URL that was queued days ago. Who waits? *Idea.* Others.
-//! The loop sends commands to the *store*, which carries them out in order ([`Files`]) and sends
-//! what is to be known back. A *reader* looks up URLs whose turn it is and that are not in memory.
-//! Meanwhile the loop goes on with other hosts.
+//! *Question.* The loop must never be late for a host, but file operations may be slow: a sync may
+//! take a second, and so may reading a URL that was queued days ago. *Idea.* Other threads wait.
+//! The loop sends commands to the *store*, which executes them in order ([`Files`]) and sends
+//! replies. A *reader* looks up URLs whose turn it is and that are not in memory. In the meantime,
+//! the loop continues with other hosts.
 //!
-//! *Order.* The links of a page are asked for before the page counts as done, and the record of a
-//! page is appended before the commit that says so: commands are carried out in the order in which
-//! they were sent. A URL is in the seen set for good only with the commit that queues it.
+//! *Order.* Commands are executed in the order in which they were sent. The links of a page are
+//! looked up before the page counts as done, and the record of a page is appended before the commit
+//! that says so. A URL becomes a permanent member of the seen set only with the commit that queues
+//! it.
 //!
-//! *Bounds.* Commands take at most [`MAX_BYTES`] of memory and a batch more; while there are as
-//! many, the loop takes in no pages, and then sends no requests. Replies are no more than commands.
+//! *Bounds.* Commands take at most [`MAX_BYTES`] of memory plus one batch. At that limit, the loop
+//! accepts no pages, and then sends no requests. There are no more replies than commands.
 //!
-//! With `machine.threads = 0` all of it is done at once by the loop, which tests use to have time
-//! stand still meanwhile.
+//! With `machine.threads = 0`, the loop does everything at once itself. Tests use this so that time
+//! stands still in the meantime.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicUsize;
@@ -30,25 +31,25 @@ use crate::log::Line;
 use crate::pages::PageId;
 use crate::seen::Membership;
 
-/// What pages are looked for, for what.
+/// The reason for looking up pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Somebody wants them visited.
+    /// A user wants them visited.
     Order,
     /// Their sites announce changes.
     Signals,
 }
 
-/// Commands in the channel; others wait in the loop.
+/// Number of commands in the channel; others wait in the loop.
 const QUEUE: usize = 256;
 
-/// Bytes of commands from which on the loop waits.
+/// Bytes of commands from which the loop waits.
 const MAX_BYTES: usize = 64 << 20;
 
-/// What the loop wants done.
+/// A command of the loop.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Whether these links were met before.
+    /// Return whether these links were met before.
     Ask(Vec<Item>),
     /// Append a record.
     Append {
@@ -58,20 +59,20 @@ pub(super) enum Command {
         date: i64,
         visited: Option<Visited>,
     },
-    /// Read back what visits of these pages need.
+    /// Read back the data that visits of these pages need.
     Recall(Vec<PageId>),
-    /// Look for the pages with these fingerprints.
+    /// Look up the pages with these fingerprints.
     Find(Wanted, HashSet<u128>),
-    /// Make all that happened survive the end of the process.
+    /// Make all changes survive the end of the process.
     Commit(Box<Commit>),
-    /// Make all that was committed survive the end of the machine.
+    /// Make all commits survive a power failure.
     Sync,
-    /// Leave a short journal behind. Now, in seconds since 1970.
+    /// Compact the journal. Contains the current time in seconds since 1970.
     Tidy(u64),
 }
 
 impl Command {
-    /// About how much memory it takes.
+    /// Returns its approximate size in memory.
     fn n_bytes(&self) -> usize {
         match self {
             Self::Ask(items) => items.iter().map(Item::n_bytes).sum(),
@@ -82,33 +83,33 @@ impl Command {
     }
 }
 
-/// What comes back.
+/// A reply to the loop.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// Links, and whether each was met before.
     Answered {
         items: Vec<Item>,
         answers: Vec<Membership>,
-        /// How many URLs have been new so far.
+        /// Number of new URLs so far.
         n_new: u64,
     },
-    /// Events before this place are in the file.
+    /// Events before this position are in the file.
     Written(Place),
-    /// All is on the disk.
+    /// Everything is on disk.
     Synced,
-    /// The journal is as short as it will be.
+    /// The journal has been compacted.
     Tidied,
-    /// What visits of pages need.
+    /// The data that visits of pages need.
     Recalled(Vec<Recall>),
     /// The pages with some fingerprints.
     Located(Wanted, HashMap<u128, PageId>),
-    /// The URL whose turn it is at a host.
+    /// The next URL of a host.
     Read(HostId, Turn, Box<Text>),
-    /// Nothing more is done.
+    /// The thread has stopped.
     Failed(Box<Error>),
 }
 
-/// A queued URL as it was read back.
+/// A queued URL as read back.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) depth: u32,
@@ -121,7 +122,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// The URL that it was found on, if that is known; `origin` is that of its host.
+    /// Returns the URL on which it was found, if known; `origin` is that of its host.
     pub(super) fn found_on(&self, origin: &str) -> String {
         match self.found_on.starts_with('/') {
             true => format!("{origin}{}", self.found_on),
@@ -129,7 +130,7 @@ impl Text {
         }
     }
 
-    /// The line of the log that says why it is given up without a request.
+    /// Returns the line of the log that says why it was dropped without a request.
     pub(super) fn untried(&self, origin: &str, reason: &str, date: i64) -> String {
         let line = Line {
             date,
@@ -156,24 +157,24 @@ impl From<Queued<'_>> for Text {
     }
 }
 
-/// The loop's side.
+/// The side of the loop.
 #[derive(Debug)]
 pub(super) struct Background {
     place: Where,
     pool: Arc<Pool>,
-    /// Rings when a reply has come.
+    /// Notifies the loop of a reply.
     pub(super) bell: Arc<Notify>,
-    /// Commands that the channel had no room for.
+    /// Commands for which the channel had no room.
     overflow: VecDeque<Command>,
-    /// Bytes of commands that were not carried out.
+    /// Bytes of commands that are not executed yet.
     n_bytes: Arc<AtomicUsize>,
-    /// Answers, commits and others that are to come.
+    /// Number of expected lookups, commits and other replies.
     pub(super) n_asked: usize,
     pub(super) n_commits: usize,
     pub(super) n_others: usize,
     pub(super) n_recalls: usize,
     pub(super) n_reading: usize,
-    /// Scratch.
+    /// Reused memory.
     buffer: Vec<u8>,
 }
 
@@ -190,7 +191,7 @@ enum Where {
 }
 
 impl Background {
-    /// Takes charge of the files of a crawl that makes so many requests at a time.
+    /// Takes over the files of a crawl with this many open requests.
     pub(super) fn new(files: Files, n_requests: usize) -> Self {
         let (pool, bell) = (files.pool(), Arc::new(Notify::new()));
         let n_bytes = Arc::new(AtomicUsize::new(0));
@@ -199,7 +200,7 @@ impl Background {
             _ => {
                 let (sender, replies) = channel();
                 let (commands, todo) = sync_channel(QUEUE);
-                // Every request that may be made has room for its URL.
+                // Every open request has room for its URL.
                 let (reads, wanted) = sync_channel(2 * n_requests + 64);
                 let store = Threadside {
                     replies: sender,
@@ -239,12 +240,12 @@ impl Background {
         self.n_bytes.load(Ordering::Relaxed) > MAX_BYTES
     }
 
-    /// Whether a reply is to come.
+    /// Whether a reply is expected.
     pub(super) fn is_busy(&self) -> bool {
         self.n_asked + self.n_commits + self.n_others + self.n_recalls + self.n_reading > 0
     }
 
-    /// Has a command carried out, now or soon.
+    /// Executes a command now or soon.
     pub(super) fn send(&mut self, command: Command) -> Result<(), Error> {
         match &command {
             Command::Ask(_) => self.n_asked += 1,
@@ -272,12 +273,12 @@ impl Background {
                 self.overflow.push_front(command);
                 return;
             }
-            // A store that has ended says why in its last reply.
+            // A store that has stopped gives the reason in its last reply.
         }
     }
 
-    /// Looks for the URL whose turn it is at a host, which must be in the file; tells it at once if
-    /// that is done here.
+    /// Looks up the next URL of a host, which must be in the file. Returns it at once if no thread
+    /// is used.
     pub(super) fn read(&mut self, host: HostId, turn: Turn) -> Result<Option<Text>, Error> {
         if let Where::Threads { reads, .. } = &self.place
             && reads.try_send((host, turn)).is_ok()
@@ -289,7 +290,7 @@ impl Background {
         Ok(Some(queued.into()))
     }
 
-    /// A reply that is there.
+    /// Returns a reply if there is one.
     pub(super) fn try_next(&mut self) -> Result<Option<Reply>, Error> {
         self.push_overflow();
         let reply = match &mut self.place {
@@ -300,7 +301,7 @@ impl Background {
         self.count(reply)
     }
 
-    /// Waits for a reply, which must be to come.
+    /// Waits for a reply, which must be expected.
     pub(super) fn next(&mut self) -> Result<Option<Reply>, Error> {
         self.push_overflow();
         let reply = match &mut self.place {
@@ -331,7 +332,7 @@ impl Background {
 }
 
 impl Drop for Background {
-    /// Waits until all that was sent is carried out.
+    /// Waits until all commands are executed.
     fn drop(&mut self) {
         if let Where::Threads {
             replies,
@@ -385,7 +386,7 @@ fn carry_out(files: &mut Files, command: Command) -> Result<Option<Reply>, Error
     }))
 }
 
-/// A thread's side.
+/// The side of a thread.
 #[derive(Debug, Clone)]
 struct Threadside {
     replies: Sender<Reply>,
@@ -394,7 +395,7 @@ struct Threadside {
 
 impl Threadside {
     fn reply(&self, reply: Reply) {
-        // Where nobody listens any more, nobody has to know.
+        // If the loop has ended, the reply is not needed.
         let _ = self.replies.send(reply);
         self.bell.notify_one();
     }

@@ -1,13 +1,13 @@
 //! The files of a crawl and the order in which they change.
 //!
-//! A commit makes what happened survive the end of the process: the archive first, then the journal
-//! that says how far the archive goes, then the seen set, which can be made from the journal. A
-//! sync makes it survive the end of the machine, in the same order. A crash between any two steps
-//! leaves what the next start understands.
+//! A commit makes all changes survive the end of the process: first the archive, then the journal,
+//! which records how much of the archive is valid, then the seen set, which can be rebuilt from the
+//! journal. A sync makes them survive a power failure, in the same order. The next start can resume
+//! after a crash between any two steps.
 //!
-//! All of this may take long, so it is done on a thread of its own ([`super::background`]). What
-//! the crawl asks for is done in the order of asking. The journal is rewritten and the seen set is
-//! merged on further threads meanwhile.
+//! All of this may be slow, so it is done on a separate thread ([`super::background`]) in the order
+//! in which the crawl requests it. Further threads rewrite the journal and merge the seen set in
+//! the meantime.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
@@ -25,7 +25,7 @@ use crate::robots;
 use crate::seen::{Entry, Membership};
 use crate::task::Task;
 
-/// A page, and what a visit needs to know of it, if that is still there.
+/// A page, and the data that a visit needs, if still available.
 pub(super) type Recall = (PageId, Option<pages::Recalled>);
 
 /// A page whose response is appended to the archive.
@@ -33,14 +33,14 @@ pub(super) type Recall = (PageId, Option<pages::Recalled>);
 pub(super) struct Visited {
     pub(super) page: PageId,
     pub(super) slot: Slot,
-    /// Whether the response is the one to go back to.
+    /// Whether the response is the one to refer to later.
     pub(super) moves: bool,
 }
 
-/// What the log says of URLs of hosts whose name does not exist.
+/// The reason in the log for URLs of hosts whose name does not exist.
 const UNKNOWN_NAME: &str = "unknown-name";
 
-/// What the store holds.
+/// The files of the store.
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) journal: Journal,
@@ -50,51 +50,51 @@ pub(super) struct Files {
     pub(super) robots_archive: Archive,
     pub(super) standing: Standing,
     pub(super) shared: Arc<Shared>,
-    /// URLs in the journal, done or not, and those of them that wait.
+    /// Number of URLs in the journal, done or not, and of those that are queued.
     pub(super) n_urls: u64,
     pub(super) n_queued: u64,
-    /// How many URLs had been new when the last commit was made.
+    /// Number of new URLs at the last commit.
     pub(super) n_new: u64,
     pub(super) rewriting: Rewriting,
     pub(super) log: Log,
     pub(super) table: Table,
     /// Pages visited since the last commit whose records were appended.
     pub(super) visited: Vec<(PageId, Slot)>,
-    /// Of a crawl that looks for a topic.
+    /// Only in a crawl that looks for a topic.
     pub(super) focus: Option<FocusFiles>,
 }
 
-/// When and how the journal is rewritten.
+/// When and how to rewrite the journal.
 #[derive(Debug, Default)]
 pub(super) struct Rewriting {
-    /// How long the journal may become before it is looked at for what is done.
+    /// Size from which the journal is checked for completed URLs.
     look_at: u64,
     under_way: Option<Task<Option<Successor>>>,
-    /// URLs that were queued meanwhile.
+    /// URLs that were queued in the meantime.
     n_urls: u64,
 }
 
-/// All that happened since the last commit.
+/// All changes since the last commit.
 #[derive(Debug)]
 pub(super) struct Commit {
     pub(super) batch: Arc<Batch>,
     pub(super) counters: String,
-    /// How many URLs were new when the last of those in the batch was, by [`Seen::n_new`].
+    /// Number of new URLs at the last URL of the batch, by [`Seen::n_new`].
     pub(super) n_new: u64,
-    /// URLs that wait.
+    /// Number of queued URLs.
     pub(super) n_queued: u64,
-    /// Now, in seconds since 1970.
+    /// The current time in seconds since 1970.
     pub(super) date: u64,
     /// Lines of the log.
     pub(super) lines: String,
     pub(super) given_up: Vec<GivenUp>,
-    /// Pages of which something else became known than what a response says.
+    /// Pages with changes that do not come from a response.
     pub(super) visited: Vec<(PageId, Slot)>,
-    /// What a crawl knows that looks for a topic.
+    /// The state of a crawl that looks for a topic.
     pub(super) focus: Changes,
 }
 
-/// A host whose name does not exist: all that waited there has ended without a request.
+/// A host whose name does not exist: all its queued URLs are dropped without a request.
 #[derive(Debug)]
 pub(super) struct GivenUp {
     pub(super) origin: Box<str>,
@@ -102,7 +102,7 @@ pub(super) struct GivenUp {
 }
 
 impl Commit {
-    /// About how much memory it takes.
+    /// Returns its approximate size in memory.
     pub(super) fn n_bytes(&self) -> usize {
         let hosts = self.given_up.iter();
         let n_places: usize = hosts.map(|host| host.places.len()).sum();
@@ -116,7 +116,7 @@ impl Files {
         self.journal.pool()
     }
 
-    /// Whether links were met before, in their order.
+    /// Returns whether links were met before, in their order.
     pub(super) fn ask(&mut self, items: &[Item]) -> Result<Vec<Membership>, Error> {
         let links = items.iter().filter_map(|item| match item {
             Item::Link(pending) => Some(Entry {
@@ -159,7 +159,7 @@ impl Files {
         Ok(())
     }
 
-    /// Makes all that happened survive the end of the process.
+    /// Makes all changes survive the end of the process.
     pub(super) fn commit(&mut self, commit: &Commit) -> Result<(), Error> {
         let extent = self.archive.flush()?;
         let robots_extent = self.robots_archive.flush()?;
@@ -203,8 +203,8 @@ impl Files {
         self.rewrite_if_due(commit.date)
     }
 
-    /// Writes a line for each URL that was given up. Their events must be in the journal: nobody
-    /// has read them until now.
+    /// Writes a line for each dropped URL. Their events must be in the journal, because they have
+    /// not been read until now.
     fn log_given_up(&mut self, commit: &Commit) -> Result<(), Error> {
         const PIECE: usize = 1024;
         let pool = self.journal.pool();
@@ -222,7 +222,7 @@ impl Files {
         Ok(())
     }
 
-    /// Makes all that was committed survive the end of the machine.
+    /// Makes all commits survive a power failure.
     pub(super) fn sync(&mut self) -> Result<(), Error> {
         self.archive.flush()?;
         self.robots_archive.flush()?;
@@ -230,7 +230,7 @@ impl Files {
         self.seen.commit_first(self.n_new, self.journal.mark())?;
         self.seen.sync_committed()?;
         self.standing.n_seen = self.seen.n_committed();
-        // Behind the journal, which has what the table lacks.
+        // After the journal, which contains what the table lacks.
         self.table.sync()?;
         if let Some(focus) = &self.focus {
             focus.sync()?;
@@ -239,7 +239,7 @@ impl Files {
         Ok(())
     }
 
-    /// What the journal names comes to the disk before the journal does.
+    /// Syncs the files to which the journal refers before the journal itself.
     fn sync_journal(&mut self) -> Result<(), Error> {
         self.archive.sync()?;
         self.robots_archive.sync()?;
@@ -250,8 +250,8 @@ impl Files {
         self.journal.sync()
     }
 
-    /// Reads back what visits of pages need. Records that are on their way are handed to the system
-    /// before.
+    /// Reads back the data that visits of pages need. Pending records are passed to the operating
+    /// system first.
     pub(super) fn recall(&mut self, pages: &[PageId]) -> Result<Vec<Recall>, Error> {
         self.archive.flush()?;
         let folder = self.archive.folder().to_owned();
@@ -266,7 +266,7 @@ impl Files {
         Ok(recalls)
     }
 
-    /// The numbers of pages with these fingerprints, of those in the table.
+    /// Returns the numbers of the pages in the table with these fingerprints.
     pub(super) fn find(&self, keys: &HashSet<u128>) -> Result<HashMap<u128, PageId>, Error> {
         let mut found = HashMap::new();
         self.table.each(|page, record| {
@@ -278,7 +278,7 @@ impl Files {
         Ok(found)
     }
 
-    /// Rewrites the journal if it has become too long, or goes on with that.
+    /// Rewrites the journal if it has become too long, or continues to do so.
     fn rewrite_if_due(&mut self, date: u64) -> Result<(), Error> {
         if let Some(task) = self.rewriting.under_way.take_if(|task| task.is_finished()) {
             return self.replace_journal(task.join()?);
@@ -286,8 +286,8 @@ impl Files {
         if self.rewriting.under_way.is_some() || !self.is_too_long() {
             return Ok(());
         }
-        // What the old journal knew and the new one does not is in the seen set alone, and no crash
-        // may take back what the new one says of the archive.
+        // URLs that only the old journal contains are in the seen set alone, and no crash may undo
+        // what the new one says about the archive.
         self.sync()?;
         let rules_since = date.saturating_sub(robots::MAX_AGE.as_secs());
         let old = self.journal.old(rules_since)?;
@@ -308,13 +308,13 @@ impl Files {
         if n_bytes < self.rewriting.look_at {
             return false;
         }
-        // As far as URLs tell, which are nearly all of it.
+        // Estimated from URLs, which make up nearly all of it.
         let share = self.n_queued as f64 / self.n_urls.max(1) as f64;
         self.look_again_beyond((n_bytes as f64 * share.min(1.0)) as u64);
         n_bytes >= self.rewriting.look_at
     }
 
-    /// The journal may become twice as long as it has to be.
+    /// The journal may become twice as long as necessary.
     fn look_again_beyond(&mut self, n_needed: u64) {
         self.rewriting.look_at = self.shared.settings.archive.compact.max(2 * n_needed);
     }
@@ -323,7 +323,7 @@ impl Files {
         let Some(successor) = successor else {
             return Ok(());
         };
-        // No crash may take back what is appended to it either.
+        // No crash may undo what is appended to it either.
         self.sync()?;
         self.n_urls = successor.n_urls + self.rewriting.n_urls;
         self.journal.give_way(successor)?;
@@ -331,8 +331,8 @@ impl Files {
         Ok(())
     }
 
-    /// Rewrites the journal now if that is worth it: the next start should not have to read what
-    /// was done in this run. A rewriting under way has only what was done when it began.
+    /// Rewrites the journal now if that is worthwhile, so that the next start need not read the
+    /// events of this run. A rewriting in progress covers only what was done when it began.
     pub(super) fn tidy(&mut self, date: u64) -> Result<(), Error> {
         self.finish_rewriting()?;
         self.rewriting.look_at = 0;

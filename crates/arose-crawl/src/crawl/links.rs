@@ -1,4 +1,4 @@
-//! From seeds and links to queued URLs.
+//! Queues seeds and links.
 
 use super::background::Command;
 use super::start::{MAX_BAD_SEEDS, judge};
@@ -10,15 +10,15 @@ use crate::guard::Counts;
 use crate::journal::{Event, Queued};
 use crate::seen::Membership;
 
-/// Links that are asked for in one go.
+/// Number of links that are looked up together.
 const BATCH: usize = 1024;
 
 impl Crawl {
-    /// Queues seeds: URLs, one each. What is no URL, or not approved, is counted.
+    /// Queues seeds, one URL each. Invalid and rejected URLs are counted.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be written.
+    /// If the directory cannot be written.
     pub fn add_seeds(&mut self, seeds: impl Iterator<Item = String>) -> Result<(), Error> {
         self.add_seeds_of(Kind::Page, seeds)
     }
@@ -27,7 +27,7 @@ impl Crawl {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be written.
+    /// If the directory cannot be written.
     pub fn add_sitemaps(&mut self, sitemaps: impl Iterator<Item = String>) -> Result<(), Error> {
         self.add_seeds_of(Kind::Sitemap, sitemaps)
     }
@@ -87,7 +87,7 @@ impl Crawl {
         self.commit_all()
     }
 
-    /// Why a link is not to be followed, whatever it leads to.
+    /// Returns why a link must not be followed, whatever it leads to.
     pub(super) fn refusal(&self, pending: &Pending) -> Option<Refusal> {
         if !(self.seams.is_ours)(&pending.found.url) {
             return Some(Refusal::NotOurs);
@@ -96,7 +96,7 @@ impl Crawl {
         is_over.then_some(Refusal::Redirects)
     }
 
-    /// Asks for all links that were found.
+    /// Looks up all links that were found.
     pub(super) fn queue_found(&mut self) -> Result<(), Error> {
         if self.found.is_empty() {
             return Ok(());
@@ -105,7 +105,7 @@ impl Crawl {
         self.background.send(Command::Ask(found))
     }
 
-    /// Queues the links that are new, and takes in the pages that they were found on.
+    /// Queues the new links, and completes the pages on which they were found.
     pub(super) fn take_answers(
         &mut self,
         items: Vec<Item>,
@@ -134,11 +134,11 @@ impl Crawl {
                 Item::Rules { host, date, text } => self.push_rules(host, date, text),
             }
         }
-        // No more hosts can have come into memory than there were links.
+        // At most as many hosts were loaded into memory as there were links.
         self.frontier.hosts.shelve(2 * n_items)
     }
 
-    /// Queues a URL that is new.
+    /// Queues a new URL.
     fn queue(&mut self, pending: &Pending) {
         let found = &pending.found;
         let url = &found.url;
@@ -182,7 +182,7 @@ impl Crawl {
         self.frontier.raise(host, weight.mass);
     }
 
-    /// Takes down what a link brings to a URL that is known.
+    /// Records the contribution of a link to a known URL.
     fn meet(&mut self, pending: &Pending) {
         let fingerprint = pending.found.fingerprint;
         self.meet_again(pending);
@@ -201,8 +201,8 @@ impl Crawl {
         }
     }
 
-    /// Gives something to a known URL that a host links to, if it waits; trust counts for its site
-    /// in any case.
+    /// Adds a contribution to a known URL that a host links to, if it is queued. The trust counts
+    /// for its site in any case.
     pub(super) fn give(&mut self, from: HostId, to: Fingerprint, gift: Gift) {
         let Some(host) = self.frontier.find(to.host) else {
             return;
@@ -218,7 +218,7 @@ impl Crawl {
         self.note_weight(host, given);
     }
 
-    /// Writes down what a URL has now.
+    /// Writes the new weight of a URL to the journal.
     pub(super) fn note_weight(&mut self, host: HostId, changed: Option<(Place, Weight)>) {
         if let Some((place, weight)) = changed {
             self.journal.push(Event::Weight {
@@ -229,7 +229,7 @@ impl Crawl {
         }
     }
 
-    /// The host of a URL, made known if it was not; none if its site has too many.
+    /// Returns the host of a URL, which is added if it is new; none if its site has too many hosts.
     pub(super) fn host_of(&mut self, url: &NormalUrl, origin_hash: u64) -> Option<HostId> {
         if let Some(host) = self.frontier.find(origin_hash) {
             return Some(host);
@@ -240,7 +240,7 @@ impl Crawl {
     }
 }
 
-/// A URL without its origin if that is this one.
+/// Returns a URL without its origin if that is the given one.
 fn below<'u>(origin: &str, url: &'u str) -> &'u str {
     let rest = url.strip_prefix(origin);
     rest.filter(|rest| rest.starts_with('/')).unwrap_or(url)

@@ -1,4 +1,4 @@
-//! Looking at the folder of a crawl without touching it.
+//! Reads the directory of a crawl without changing it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,67 +21,67 @@ use crate::journal::{Event, Place, Queued, replay};
 use crate::settings::Settings;
 use crate::statistics;
 
-/// How a crawl stands, as of its last commit.
+/// The state of a crawl as of its last commit.
 #[derive(Debug, Clone)]
 pub struct Status {
     /// Counters of all runs.
     pub counters: Counters,
-    /// URLs that wait.
+    /// Number of queued URLs.
     pub n_queued: u64,
-    /// Of these: lost for now, because no try got a response.
+    /// Number of URLs lost for now, because no attempt got a response.
     pub n_lost: u64,
-    /// Hosts met.
+    /// Number of hosts met.
     pub n_hosts: u64,
-    /// Whether a process crawls into the folder now.
+    /// Whether a process is crawling into the directory now.
     pub is_running: bool,
     /// Whether the last run ended in good order.
     pub is_closed: bool,
-    /// Files of the archive.
+    /// Number of archive files.
     pub n_archive_files: u64,
-    /// Bytes of the archive.
+    /// Size of the archive in bytes.
     pub n_archive_bytes: u64,
-    /// The URLs with the highest priority, the first one first.
+    /// The URLs with the highest priority, highest first.
     pub waiting: Vec<Standing>,
-    /// The sites that are trusted most.
+    /// The sites with the most trust.
     pub sites: Vec<SiteStanding>,
     /// The sites with the most pages of low quality in the last run.
     pub poor_sites: Vec<SiteQuality>,
-    /// Pages that a site gets with full priority for as much trust as a seed has, by now.
+    /// Pages that a site currently gets with full priority, per trust of one seed.
     pub pages_for_trust: f64,
-    /// The state of a crawl that looks for a topic; none if it has none.
+    /// The state of a crawl that looks for a topic; none for other crawls.
     pub topic: Option<Topic>,
-    /// URLs that rules defer, beside those that wait.
+    /// Number of URLs deferred by rules, in addition to the queued ones.
     pub n_deferred: u64,
-    /// Rules that do so.
+    /// Number of rules that defer URLs.
     pub n_active_rules: u64,
-    /// The URL rules that matter most.
+    /// The most important URL rules.
     pub url_rules: Vec<UrlRule>,
 }
 
-/// URLs and sites that a status lists.
+/// Number of URLs and sites that a status lists.
 const N_LISTED: usize = 10;
 
-/// Whether a folder holds a crawl.
+/// Whether a directory contains a crawl.
 #[must_use]
 pub fn is_crawl(folder: &Path) -> bool {
     folder.join(JOURNAL).is_file()
 }
 
-/// The web archives of a crawl, in order.
+/// Returns the web archives of a crawl, in order.
 ///
 /// # Errors
 ///
-/// If the folder cannot be read.
+/// If the directory cannot be read.
 pub fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = archive::files(&folder.join(ARCHIVE))?;
     Ok(files.into_iter().map(|(_, path)| path).collect())
 }
 
-/// How a crawl stands. Reads the whole journal.
+/// Returns the state of a crawl. Reads the whole journal.
 ///
 /// # Errors
 ///
-/// If there is no crawl in the folder, or it is damaged.
+/// If the directory contains no crawl, or a damaged one.
 pub fn status(folder: &Path) -> Result<Status, Error> {
     let (path, file) = journal(folder)?;
     let mut restored = restore_from(folder, &path, &file, &kept(folder))?;
@@ -116,7 +116,7 @@ pub fn status(folder: &Path) -> Result<Status, Error> {
     })
 }
 
-/// The URL rules of a crawl. Reads the whole journal.
+/// Returns the URL rules of a crawl. Reads the whole journal.
 pub(super) fn url_rules(folder: &Path) -> Result<Lines, Error> {
     let (path, file) = journal(folder)?;
     let mut lines = Lines::default();
@@ -131,11 +131,11 @@ pub(super) fn url_rules(folder: &Path) -> Result<Lines, Error> {
     Ok(lines)
 }
 
-/// Why a URL stands where it stands; none if it does not wait.
+/// Explains the priority of a URL; none if it is not queued.
 ///
 /// # Errors
 ///
-/// If there is no crawl in the folder, or it is damaged.
+/// If the directory contains no crawl, or a damaged one.
 pub fn standing(folder: &Path, url: &str) -> Result<Option<Standing>, Error> {
     let settings = kept(folder);
     let url = match crate::page::normalizer(&settings).normalize(url, None) {
@@ -168,12 +168,12 @@ pub fn standing(folder: &Path, url: &str) -> Result<Option<Standing>, Error> {
     }))
 }
 
-/// The settings of a crawl, as far as they can be read.
+/// Returns the settings of a crawl, as far as they can be read.
 fn kept(folder: &Path) -> Settings {
     super::start::kept_settings(folder).unwrap_or_default()
 }
 
-/// What there is to say of URLs, whose texts are in the journal.
+/// Returns details of URLs, whose texts are in the journal.
 fn standings(
     frontier: &Frontier,
     waiting: &[Waiting],
@@ -206,7 +206,7 @@ pub(super) fn restore(folder: &Path) -> Result<Restored, Error> {
     restore_from(folder, &path, &file, &Settings::default())
 }
 
-/// Hosts beyond a number go to a file that has no name, if one can be made beside the journal.
+/// Hosts beyond a limit are stored in an unnamed file, if one can be created beside the journal.
 fn restore_from(
     folder: &Path,
     path: &Path,
@@ -221,7 +221,7 @@ fn restore_from(
     Ok(restored)
 }
 
-/// The journal of a folder, which a running crawl may replace at any time by another.
+/// Returns the journal of a directory, which a running crawl may replace at any time.
 fn journal(folder: &Path) -> Result<(PathBuf, File), Error> {
     if !is_crawl(folder) {
         let message = format!("there is no crawl in `{}`", folder.display());
@@ -232,15 +232,15 @@ fn journal(folder: &Path) -> Result<(PathBuf, File), Error> {
     Ok((path, file))
 }
 
-/// Whether a process crawls into a directory now.
+/// Whether a process is crawling into a directory now.
 ///
 /// # Errors
 ///
-/// If that cannot be found out.
+/// If that cannot be determined.
 pub fn is_running(folder: &Path) -> Result<bool, Error> {
     let path = folder.join("lock");
     let file = match File::open(&path) {
-        // A power cut may have taken it. Without a journal there was no crawl here.
+        // A power failure may have removed it. Without a journal, there was no crawl here.
         Err(error) if error.kind() == ErrorKind::NotFound && is_crawl(folder) => {
             return Ok(false);
         }
@@ -252,11 +252,11 @@ pub fn is_running(folder: &Path) -> Result<bool, Error> {
     ))
 }
 
-/// The lines of all CDXJ files of a crawl, those of unfinished records left out.
+/// Returns the lines of all CDXJ files of a crawl, without those of unfinished records.
 ///
 /// # Errors
 ///
-/// If there is no crawl in the folder, or a file cannot be read.
+/// If the directory contains no crawl, or a file cannot be read.
 pub fn index_lines(folder: &Path) -> Result<Vec<String>, Error> {
     let extent = restore(folder)?.extent;
     let mut lines = Vec::new();
@@ -272,11 +272,11 @@ pub fn index_lines(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(lines)
 }
 
-/// The URLs that still wait, by host in the order in which hosts were met.
+/// Returns the queued URLs, by host in the order in which hosts were met.
 ///
 /// # Errors
 ///
-/// If there is no crawl in the folder, or it is damaged.
+/// If the directory contains no crawl, or a damaged one.
 pub fn queued_urls(folder: &Path) -> Result<Vec<String>, Error> {
     let (path, file) = journal(folder)?;
     let mut restored = restore_from(folder, &path, &file, &Settings::default())?;

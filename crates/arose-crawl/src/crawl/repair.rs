@@ -1,15 +1,17 @@
-//! Rebuilding a crawl from what is readable of it.
+//! Rebuilds a crawl from its readable parts.
 //!
-//! *Question.* The journal is damaged, or gone, or the seen set is. What was fetched, and what is
-//! still to be? *Idea.* Three sources know parts of it. The frames of the journal that are whole
-//! name URLs with their depth, and which of them are done. The archive has every answer, and its
-//! pages the links from which lost URLs came. A URL is queued again if a readable frame or a page
-//! names it and no record answers it. Journal and seen set are written anew from that; the old ones
-//! are set aside, and the archive goes on in a further file. Nothing in it is removed: what is no
-//! record at the end of a file is moved beside it.
+//! *Question.* The journal or the seen set is damaged or missing. Which URLs were fetched, and
+//! which are still to be fetched?
 //!
-//! *Cost.* Reads the whole archive. *Limits.* Seeds that were never fetched and stood in a damaged
-//! frame are lost; give them again. So are failures: such URLs are tried once more.
+//! *Idea.* Three sources have parts of the answer. The intact frames of the journal contain URLs
+//! with their depth, and which of them are done. The archive contains every response, and its pages
+//! contain the links from which lost URLs came. A URL is queued again if an intact frame or a page
+//! contains it and no record is a response to it. Journal and seen set are rebuilt from that. The
+//! old ones are set aside, and the archive continues in another file. Nothing in it is deleted:
+//! bytes at the end of a file that are not a record are moved beside it.
+//!
+//! *Cost.* Reads the whole archive. *Limits.* Seeds that were never fetched and were in a damaged
+//! frame are lost; pass them again. Failures are lost too: such URLs are tried again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -31,37 +33,37 @@ use crate::journal::{Batch, Event, Queued, salvage};
 use crate::page::{Job, Reader};
 use crate::seen::Entry;
 
-/// What was rebuilt.
+/// The result of a repair.
 #[derive(Debug, Clone, Default)]
 pub struct Repaired {
-    /// Whether there was nothing to rebuild.
+    /// Whether the crawl was intact.
     pub is_sound: bool,
     /// Bytes of the journal that could not be read.
     pub n_lost_bytes: u64,
-    /// Answers found in the archive.
+    /// Number of responses found in the archive.
     pub n_records: u64,
-    /// Bytes of the archive that are no records, and stay where they are.
+    /// Bytes of the archive that are not records and stay where they are.
     pub n_damaged_bytes: u64,
-    /// Bytes moved from the ends of archive files into files of their own: records that a crash cut
-    /// short.
+    /// Bytes moved from the ends of archive files into files of their own: records truncated by a
+    /// crash.
     pub n_cut_bytes: u64,
-    /// Index files written anew.
+    /// Number of rebuilt index files.
     pub n_index_files: u64,
-    /// Hosts.
+    /// Number of hosts.
     pub n_hosts: u64,
-    /// URLs that wait.
+    /// Number of queued URLs.
     pub n_queued: u64,
-    /// Of these: found in pages alone.
+    /// Number of queued URLs that were found only in pages.
     pub n_from_links: u64,
-    /// Where damaged files were set aside.
+    /// The paths to which damaged files were moved.
     pub aside: Vec<PathBuf>,
 }
 
-/// Rebuilds the queue of a crawl from its archive, its index and what is readable of its journal.
+/// Rebuilds the queue of a crawl from its archive, its index and the readable part of its journal.
 ///
 /// # Errors
 ///
-/// If there is no crawl in the folder, it is in use, or it cannot be read or written.
+/// If the directory contains no crawl, is in use, or cannot be read or written.
 pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
     let has_archive = folder.join(ARCHIVE).is_dir();
     if !is_crawl(folder) && !has_archive {
@@ -115,29 +117,29 @@ fn is_sound(folder: &Path, settings: &Settings) -> bool {
     })
 }
 
-/// A repair under way.
+/// A repair in progress.
 struct Repair<'a> {
     folder: &'a Path,
     frontier: Frontier,
     journal: Readable,
     /// Fingerprints of URLs with a record.
     fetched: HashSet<u128>,
-    /// Hashes of date and URL of records.
+    /// Hashes of the date and URL of records.
     names: HashSet<u64>,
-    /// URLs that pages name and the journal does not.
+    /// URLs that pages contain and the journal does not.
     linked: BTreeMap<u128, Linked>,
     /// Records of sites.
     n_pages: BTreeMap<u32, u64>,
     done: Repaired,
 }
 
-/// What the whole frames of a journal say.
+/// The contents of the intact frames of a journal.
 #[derive(Default)]
 struct Readable {
     mark: u64,
-    /// Numbers that hosts had, and have now.
+    /// New numbers of hosts, by their old numbers.
     hosts: HashMap<HostId, HostId>,
-    /// Places of URLs that are done, and what is known of others by the links to them.
+    /// Positions of completed URLs, and the standing of others by the links to them.
     done: HashSet<Place>,
     weights: HashMap<Place, Weight>,
     /// Depths of URLs, and what they lead to.
@@ -145,7 +147,7 @@ struct Readable {
     counters: String,
 }
 
-/// A URL that a page leads to.
+/// A URL to which a page links.
 struct Linked {
     url: NormalUrl,
     depth: u32,
@@ -154,7 +156,7 @@ struct Linked {
     found_on: Box<str>,
 }
 
-/// Bytes of a frame of the new journal.
+/// Size in bytes of a frame of the new journal.
 const FRAME: usize = 4 << 20;
 
 impl Repair<'_> {
@@ -167,7 +169,7 @@ impl Repair<'_> {
         }
     }
 
-    /// Takes hosts, depths and what is done from the frames that are whole.
+    /// Reads hosts, depths and completed URLs from the intact frames.
     fn read_journal(&mut self) -> Result<(), Error> {
         let Some(file) = self.old_journal()? else {
             return Ok(());
@@ -207,8 +209,8 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Reads all files of an archive, mends their indexes, and says where it goes on: in a file of
-    /// its own.
+    /// Reads all files of an archive, repairs their indexes, and returns the file in which it
+    /// continues.
     fn read_archive(&mut self, folder: &Path, mut reader: Option<Reader>) -> Result<Extent, Error> {
         let mut next = 0;
         for (number, path) in archive::files(folder)? {
@@ -233,7 +235,7 @@ impl Repair<'_> {
         })
     }
 
-    /// Takes the URL of a record and the links of its page.
+    /// Records the URL of a record and the links of its page.
     fn take_record(&mut self, record: &Stored, reader: &mut Reader) {
         let field = |name: &str| record.field(name).unwrap_or_default();
         let url = reader.normalize(field("WARC-Target-URI"));
@@ -274,7 +276,8 @@ impl Repair<'_> {
         }
     }
 
-    /// Lets the index of contents forget what has no record; one that cannot be read is set aside.
+    /// Removes documents without a record from the index of contents. An unreadable index is set
+    /// aside.
     fn check_contents(&mut self, standing: &mut Standing) -> Result<(), Error> {
         let path = self.folder.join(CONTENTS);
         if !path.is_dir() {
@@ -306,7 +309,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Gives a file or folder another name, out of the way.
+    /// Moves a file or directory aside.
     fn set_aside(&mut self, name: &str) -> Result<(), Error> {
         let from = self.folder.join(name);
         if from.exists() {
@@ -323,7 +326,7 @@ impl Repair<'_> {
         free.next().unwrap_or_default()
     }
 
-    /// Writes the set of all URLs that are known, and puts it in the place of the old one.
+    /// Rebuilds the seen set from all known URLs and replaces the old one.
     fn write_seen(&mut self, config: crate::seen::Config, mark: u64) -> Result<u64, Error> {
         let path = self.folder.join("seen.new");
         if path.exists() {
@@ -358,7 +361,7 @@ impl Repair<'_> {
         Ok(n_seen)
     }
 
-    /// Writes the journal anew. The old one keeps its name until the new one takes it.
+    /// Rebuilds the journal. The old one keeps its name until the new one replaces it.
     fn write_journal(
         &mut self,
         mark: u64,
@@ -397,7 +400,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Queues what the old journal has in its queue, and repeats what it says of hosts.
+    /// Queues the URLs queued in the old journal, and copies its events about hosts.
     fn push_readable(&mut self, new: &mut New) -> Result<(), Error> {
         let Some(file) = self.old_journal()? else {
             return Ok(());
@@ -426,7 +429,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Queues what only pages know of.
+    /// Queues the URLs that only pages contain.
     fn push_linked(&mut self, new: &mut New) -> Result<(), Error> {
         for linked in self.linked.values() {
             let hash = Fingerprint::of(&linked.url).host;
@@ -437,7 +440,7 @@ impl Repair<'_> {
                         new.push(Event::Host(linked.url.origin()));
                         host
                     }
-                    // As in a crawl, a site has no more hosts than it may.
+                    // As in a crawl, the number of hosts per site is limited.
                     Err(_) => continue,
                 },
             };
@@ -472,9 +475,9 @@ impl Readable {
         NormalUrl::from_parts(origin, queued.rest)
     }
 
-    /// An event about a host that is known, with its number in the new journal; none if it is about
-    /// something else. Rules are left out: the next run asks for robots.txt, which may name
-    /// sitemaps that are lost. So is what was tried, dropped or lost: it is tried once more.
+    /// Returns an event about a known host, with its number in the new journal; none for other
+    /// events. Rules are left out: the next run requests robots.txt, which may list sitemaps that
+    /// are lost. Failed, dropped and lost URLs are left out too, and are tried again.
     fn renumbered<'b>(&self, event: Event<'b>, place: Place) -> Option<Event<'b>> {
         let of = |host: HostId| self.hosts.get(&host).copied();
         Some(match event {
@@ -496,7 +499,7 @@ impl Readable {
                 trust,
             },
             Event::Doublings { n } => Event::Doublings { n },
-            // What rules defer waits again.
+            // URLs deferred by rules are queued again.
             Event::UrlRule { key, text } => Event::UrlRule { key, text },
             Event::UrlContents(pairs) => Event::UrlContents(pairs),
             Event::Unreachable { host, since } => Event::Unreachable {
@@ -537,7 +540,7 @@ impl New {
     }
 }
 
-/// The host of a URL, made known if it was not.
+/// Returns the host of a URL, which is added if it is new.
 fn host_of(frontier: &mut Frontier, url: &NormalUrl) -> HostId {
     let hash = Fingerprint::of(url).host;
     if frontier.find(hash).is_none() {
@@ -546,7 +549,7 @@ fn host_of(frontier: &mut Frontier, url: &NormalUrl) -> HostId {
     frontier.find(hash).unwrap_or_default()
 }
 
-/// Whether an answer of which nothing else is known looks like a sitemap.
+/// Whether a response of unknown kind looks like a sitemap.
 fn kind_of(block: &[u8]) -> Kind {
     let start = &block[..block.len().min(4096)];
     let has = |name: &[u8]| memchr::memmem::find(start, name).is_some();
@@ -560,7 +563,7 @@ fn name_hash(date: i64, url: &str) -> u64 {
     digest64(format!("{date} {url}").as_bytes())
 }
 
-/// A record to be read for its links.
+/// A record whose links are to be read.
 fn job(record: &Stored, url: NormalUrl, kind: Kind, depth: u32, date: i64) -> Job {
     let bytes = record.block.clone();
     let head_end = memchr::memmem::find(&bytes, b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);

@@ -1,4 +1,4 @@
-//! Reports of readers: what a page held goes to the archive, the counters and the queues.
+//! Reports of parsed pages: updates the archive, the counters and the queues.
 
 use arose::digest::digest64;
 
@@ -8,7 +8,7 @@ use crate::archive::Part;
 use crate::counters::{Counter, Refusal};
 use crate::frontier::Novelty;
 
-/// What is known of the quality of a page.
+/// The quality of a page, as far as known.
 struct Quality {
     host: HostId,
     weight: f32,
@@ -18,7 +18,7 @@ struct Quality {
 }
 
 impl Crawl {
-    /// Takes in what was read of a page: first its links are asked for.
+    /// Accepts a parsed page. Its links are looked up first.
     pub(super) fn take_report(&mut self, report: Report) -> Result<(), Error> {
         match self.hold(report) {
             Some(report) => self.take_read(report),
@@ -26,7 +26,7 @@ impl Crawl {
         }
     }
 
-    /// Takes in a page whose score is known, or not waited for.
+    /// Accepts a page whose score is known or not waited for.
     pub(super) fn take_read(&mut self, mut report: Report) -> Result<(), Error> {
         if let Some(failure) = report.failure {
             return Err(Error::Contents(failure));
@@ -38,7 +38,7 @@ impl Crawl {
         for found in std::mem::take(&mut report.links) {
             let (depth, n_redirects) = match found.is_redirect {
                 true => (report.depth, report.n_redirects + 1),
-                // Needed to show the page, so no further away than it is.
+                // A part of the page, so it has the same depth.
                 false if found.kind == Kind::Requisite => (report.depth, 0),
                 false => (report.depth.saturating_add(1), 0),
             };
@@ -61,7 +61,7 @@ impl Crawl {
             }
         }
         let page = Reported { report, refused };
-        // What follows the links of others waits with them.
+        // A page waits with the links that were found before it.
         match self.found.is_empty() {
             true => self.finish_report(page),
             false => {
@@ -72,7 +72,7 @@ impl Crawl {
         }
     }
 
-    /// Takes in a page whose links are queued.
+    /// Completes a page whose links are queued.
     pub(super) fn finish_report(&mut self, page: Reported) -> Result<(), Error> {
         let Reported {
             mut report,
@@ -82,7 +82,7 @@ impl Crawl {
         if report.is_unread {
             self.counters.fail(Failure::Unreadable);
         }
-        // What a page gives to pages that are known it gave when it was fetched first.
+        // A page contributes to known pages only when it is fetched for the first time.
         if report.ticket.is_some() && report.revisit.is_none() {
             self.pass_on(&report);
         }
@@ -153,8 +153,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Gives their part to the pages that a page links to and that were known before, and to its
-    /// original.
+    /// Adds the contributions of a page to the known pages that it links to, and to its original.
     fn pass_on(&mut self, report: &Report) {
         let gifts = Gifts::of(report);
         for &known in &report.known {
@@ -165,13 +164,13 @@ impl Crawl {
         }
     }
 
-    /// The URL of a page of a host.
+    /// Returns the URL of a page of a host.
     fn url_of(&self, id: HostId, rest: &str) -> Arc<str> {
         let origin = &self.frontier.hosts[id as usize].origin;
         format!("{origin}{rest}").into()
     }
 
-    /// Counts a page by its quality, and judges its site.
+    /// Counts a page by its quality, and updates the quality of its site.
     fn record_quality(&mut self, page: &Quality) {
         let counts = [
             (Counter::LowQuality, page.weight < 0.5),
@@ -209,16 +208,16 @@ impl Crawl {
     }
 }
 
-/// What a page passes on.
+/// The contributions of a page.
 #[derive(Debug, Clone, Copy)]
 struct Gifts {
     /// To each page that it links to.
     link: Gift,
-    /// To the page whose duplicate it is.
+    /// To the page that it duplicates.
     original: Gift,
-    /// To what shows it.
+    /// To the parts needed to show it.
     requisite: Gift,
-    /// To where it redirects.
+    /// To the target of its redirect.
     target: Gift,
 }
 
@@ -226,9 +225,10 @@ impl Gifts {
     fn of(report: &Report) -> Self {
         let draw = digest64(report.rest.as_bytes()) ^ u64::from(report.host);
         let whole = Gift::whole(report.weight, draw);
-        // A duplicate stands for its original, unless its links count like those of other pages.
+        // A duplicate passes everything to its original, unless its links count like those of other
+        // pages.
         let is_copy = report.original.is_some() && report.is_last;
-        // What a site lists itself says nothing of its pages, unless somebody named the list.
+        // The list of a site says nothing about its pages, unless a user passed the list.
         let is_own_list = report.kind == Kind::Sitemap && whole.trust == 0.0;
         let link = match is_copy || is_own_list {
             true => Gift::NONE,

@@ -1,4 +1,4 @@
-//! Responses: the pace of the host, retries, and pages on their way to the readers.
+//! Responses: the pace of the host, retries, and passing pages to the parsers.
 
 use super::*;
 use crate::counters::Counter;
@@ -9,12 +9,12 @@ use crate::pace::{self, Pause};
 use crate::page::Job;
 use crate::settings::seconds;
 
-/// How often a URL is requested while its host says that it is busy. The response to the last
+/// Number of requests for a URL while its host says that it is busy. The response to the last
 /// request is archived like any other.
 const BUSY_TRIES: u8 = 5;
 
 impl Crawl {
-    /// Takes in the result of a request.
+    /// Handles the result of a request.
     pub(super) fn finish(&mut self, completed: Completed) -> Result<(), Error> {
         let now = self.now();
         self.n_in_flight -= 1;
@@ -56,13 +56,13 @@ impl Crawl {
             Asked::Robots(job) => self.finish_robots(id, address, job, result)?,
             Asked::Page(page) => self.finish_page(id, address, *page, result)?,
         }
-        // After the response: a robots.txt that has just been read counts already.
+        // After the response, so that a robots.txt that has just been read already applies.
         let host_next = now + wait.max(self.delay(id, took));
         self.frontier.release(id, host_next, address, address_next);
         Ok(())
     }
 
-    /// Whether a request failed because nothing can be reached from here.
+    /// Whether a request failed because this machine has no connection.
     fn is_our_fault(
         &mut self,
         id: HostId,
@@ -87,7 +87,7 @@ impl Crawl {
         self.outage.is_on()
     }
 
-    /// Puts back what was asked for, as if it had not been.
+    /// Puts a request back as if it had not been sent.
     fn ask_again(&mut self, id: HostId, asked: Asked) {
         match asked {
             Asked::Robots(job) => self.frontier.hosts[id as usize].jobs.push_front(job),
@@ -112,7 +112,7 @@ impl Crawl {
         }
     }
 
-    /// The time that must pass before a host is asked again, whatever came of the request.
+    /// Returns the time before the next request to a host, whatever the result of this one.
     fn delay(&self, id: HostId, took: Duration) -> Duration {
         let host = &self.frontier.hosts[id as usize];
         let robots = match &host.rules {
@@ -124,7 +124,7 @@ impl Crawl {
         host.pace.delay(took, robots, &polite, date)
     }
 
-    /// Adapts the pace of a host; returns how long it is to be left alone.
+    /// Adapts the pace of a host and returns how long to wait.
     fn pace(&mut self, id: HostId, result: &Result<Response, Failure>) -> Duration {
         let date = (self.seams.clock)();
         let pace = &mut self.frontier.hosts[id as usize].pace;
@@ -193,7 +193,7 @@ impl Crawl {
         }
     }
 
-    /// Writes down that a request failed.
+    /// Records that a request failed.
     fn log_failure(&mut self, id: HostId, asked: &Asked, failure: Failure, took: Duration) {
         let (url, found_on) = match asked {
             Asked::Page(page) => (page.url.as_str().into(), &*page.found_on),
@@ -213,7 +213,7 @@ impl Crawl {
         self.lines.push_str(&line.text());
     }
 
-    /// Writes down that a page is to be asked for again because its host is busy.
+    /// Records that a page is to be requested again because its host is busy.
     fn log_busy(&mut self, page: &Page, response: &Response) {
         let line = Line {
             date: (self.seams.clock)().as_secs() as i64,
@@ -227,7 +227,7 @@ impl Crawl {
         self.lines.push_str(&line.text());
     }
 
-    /// Puts a URL back, to be tried again after the others of its host.
+    /// Queues a URL again, after the others of its host.
     fn put_back(&mut self, id: HostId, ticket: Ticket, n_tries: u8) {
         if let Some(turn) = self.open.remove(&ticket) {
             self.journal.push(Event::Tried {
@@ -239,7 +239,7 @@ impl Crawl {
         }
     }
 
-    /// A host that never answers is lost for now, or each of its URLs would be waited for.
+    /// A host that never responds is lost for now, so that not each of its URLs is waited for.
     fn lose_if_dead(&mut self, id: HostId) {
         let pace = &self.frontier.hosts[id as usize].pace;
         if pace.is_dead(self.settings()) {
@@ -247,7 +247,7 @@ impl Crawl {
         }
     }
 
-    /// Moves a host that failed on to its next address, if it has several.
+    /// Switches a failed host to its next IP address, if it has several.
     pub(super) fn turn_address(&mut self, id: HostId, failure: Failure) {
         if !failure.is_passing() {
             return;

@@ -1,4 +1,4 @@
-//! robots.txt in a crawl: requests, redirects, and the rules that hold afterwards.
+//! robots.txt in a crawl: requests, redirects, and the rules that then apply.
 
 use super::*;
 use crate::contain::contain;
@@ -11,11 +11,11 @@ use crate::page::Job;
 use crate::robots::{self, Robots, TimeOfDay};
 use crate::url::Url;
 
-/// Bytes of rules that are kept for the next run; hosts with more are asked again.
+/// Maximum size in bytes of rules stored for the next run; hosts with more are requested again.
 pub(super) const MAX_KEPT_RULES: usize = 64 << 10;
 
 impl Crawl {
-    /// Takes in the result of a request for robots.txt.
+    /// Handles the result of a request for robots.txt.
     pub(super) fn finish_robots(
         &mut self,
         id: HostId,
@@ -69,7 +69,7 @@ impl Crawl {
         let file = result
             .as_ref()
             .map(|response| robots::File::new(&response.message));
-        // A host that fails now may succeed later; the file is worth waiting for.
+        // A failing host may succeed later, and the file is worth waiting for.
         let is_passing = match &file {
             Ok(file) => file.is_passing(),
             Err(failure) => failure.is_passing(),
@@ -90,7 +90,7 @@ impl Crawl {
         host.next = host.next.max(next);
     }
 
-    /// Follows a robots.txt to where it is said to be, which is asked in its turn.
+    /// Follows a redirect of robots.txt to a host, which gets the request in its turn.
     fn redirect_robots(
         &mut self,
         id: HostId,
@@ -107,7 +107,7 @@ impl Crawl {
             let hash = Fingerprint::of(&url).host;
             Some((self.host_of(&url, hash)?, url))
         });
-        // Where the crawler does not go it cannot learn what is allowed.
+        // Hosts outside the scope are not requested, so their rules cannot be learned.
         let Some((host, url)) = target else {
             return self.set_outcome(job.host, robots::Outcome::None);
         };
@@ -154,8 +154,8 @@ impl Crawl {
         Ok(())
     }
 
-    /// Leaves a host alone whose robots.txt is not available: what waits there is lost for now, and
-    /// the file is asked for again after a day, by the next run or by a retry.
+    /// Defers a host whose robots.txt is not available: its queued URLs are lost for now, and the
+    /// file is requested again after a day, by the next run or by a retry.
     pub(super) fn leave_unreachable(&mut self, id: HostId) {
         self.counters.add(Counter::UnreachableHosts, 1);
         let until = self.now() + robots::MAX_AGE;
@@ -168,7 +168,7 @@ impl Crawl {
         self.frontier.advance(id);
     }
 
-    /// Keeps rules for the next run.
+    /// Stores rules for the next run.
     pub(super) fn push_rules(&mut self, host: HostId, date: u64, text: Box<str>) {
         let text = &text;
         self.journal.push(Event::Rules { host, date, text });
@@ -178,7 +178,7 @@ impl Crawl {
         let date = (self.seams.clock)().as_secs();
         let text = robots.to_text();
         if text.len() <= MAX_KEPT_RULES {
-            // Its sitemaps are queued first, with whatever else waits to be.
+            // Its sitemaps are queued first, together with other waiting URLs.
             let (host, text) = (id, text.into());
             match self.found.is_empty() {
                 true => self.push_rules(host, date, text),
@@ -205,7 +205,7 @@ impl Crawl {
             host.next = host.next.max(now + delay);
         }
         host.rules = Rules::Known(Arc::new(robots), now + robots::MAX_AGE);
-        // It may have waited for what another host had to say.
+        // It may have waited for the rules of another host.
         self.frontier.advance(id);
     }
 }

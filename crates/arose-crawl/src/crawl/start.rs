@@ -1,4 +1,4 @@
-//! Starting a crawl: what is wrong with seeds and settings is said before anything is written.
+//! Starts a crawl: checks seeds and settings before anything is written.
 
 use arose_dedup::disk;
 
@@ -16,16 +16,16 @@ const SETTINGS: &str = "settings.toml";
 /// A seed that cannot be crawled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadSeed {
-    /// As it was given.
+    /// The seed as passed.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Bad seeds that are named.
+/// Number of bad seeds that are named.
 pub(super) const MAX_BAD_SEEDS: usize = 20;
 
-/// Whether all seeds, earlier ones included, are local files.
+/// Whether all seeds, including earlier ones, are local files.
 pub(super) fn is_local(folder: &Path, seeds: &Seeds, settings: &Settings) -> Result<bool, Error> {
     let mut seeded = Seeded::read(folder)?;
     add_files(&mut seeded, seeds, settings);
@@ -38,8 +38,8 @@ pub(super) fn is_local(folder: &Path, seeds: &Seeds, settings: &Settings) -> Res
     Ok(are_files && seeded.are_files())
 }
 
-/// Opens the crawl in a directory with further seeds, or begins one there. If that fails, nothing
-/// is left of a crawl that was not there before.
+/// Opens the crawl in a directory with further seeds, or starts one there. If that fails, a new
+/// crawl leaves nothing behind.
 pub(super) fn start(
     folder: &Path,
     mut settings: Settings,
@@ -56,8 +56,8 @@ pub(super) fn start(
     Ok(crawl)
 }
 
-/// Checks all that can be checked before the directory is touched, and limits the scope to what the
-/// seeds describe.
+/// Checks everything that can be checked before the directory is changed, and limits the scope to
+/// that of the seeds.
 fn check(
     folder: &Path,
     settings: &mut Settings,
@@ -100,7 +100,7 @@ fn check(
     Ok(seeded)
 }
 
-/// Adds the directories of seeds that are local files: nothing else makes files of this machine
+/// Adds the directories of seeds that are local files. Nothing else makes files of this machine
 /// part of a crawl.
 fn add_files(seeded: &mut Seeded, seeds: &Seeds, settings: &Settings) {
     let normalizer = crate::url::Normalizer {
@@ -116,7 +116,7 @@ fn add_files(seeded: &mut Seeded, seeds: &Seeds, settings: &Settings) {
     }
 }
 
-/// Where neither hosts nor domains are listed, the seeds say what is in scope.
+/// If neither hosts nor domains are listed, the seeds define the scope.
 pub(super) fn limit_scope(
     folder: &Path,
     settings: &mut Settings,
@@ -140,7 +140,8 @@ pub(super) fn limit_scope(
     Ok(())
 }
 
-/// A seed that sends nothing because its scheme is another one would fail for no visible reason.
+/// Returns an error if a seed gets no credentials because of its scheme: it would fail
+/// without a visible reason.
 fn check_sent(settings: &Settings, url: &NormalUrl) -> Result<(), Error> {
     let of_name = settings.host.get(url.host());
     let is_sent = of_name.is_some_and(crate::settings::HostSettings::is_sent);
@@ -155,7 +156,7 @@ fn check_sent(settings: &Settings, url: &NormalUrl) -> Result<(), Error> {
     )))
 }
 
-/// A seed as a URL, or what is wrong with it.
+/// Returns a seed as a URL, or what is wrong with it.
 pub(super) fn judge(
     text: &str,
     normalizer: &crate::url::Normalizer,
@@ -170,28 +171,28 @@ pub(super) fn judge(
     guard.approve(&candidate).map(|()| url)
 }
 
-/// Keeps the settings for the next run. With passwords in them they are for their owner alone.
+/// Stores the settings for the next run. If they contain passwords, only the owner can read them.
 fn keep_settings(folder: &Path, settings: &Settings) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     let path = folder.join(SETTINGS);
     let text = settings.to_toml();
     let text = text.map_err(|error| Error::Settings(format!("settings: {error}")))?;
     if settings.has_secrets() {
-        // Protected before there is anything to read in it.
+        // Protected before anything is written to it.
         let part = folder.join("settings.toml.part");
         let file = std::fs::File::create(&part).context("creating", &part)?;
         let mode = std::fs::Permissions::from_mode(0o600);
         file.set_permissions(mode).context("protecting", &part)?;
     }
-    // A crash must not leave half a file, which would stand for other settings.
+    // A crash must not leave half a file, which would mean other settings.
     disk::replace(&path, text.as_bytes()).context("writing", &path)
 }
 
-/// The settings that the last run in a directory kept; the defaults if there are none.
+/// Returns the settings stored by the last run in a directory; the defaults if there are none.
 ///
 /// # Errors
 ///
-/// If they cannot be read or used.
+/// If they cannot be read or are invalid.
 pub fn kept_settings(folder: &Path) -> Result<Settings, Error> {
     let path = folder.join(SETTINGS);
     let text = match std::fs::read_to_string(&path) {

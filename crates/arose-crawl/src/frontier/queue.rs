@@ -1,54 +1,54 @@
-//! The URLs that wait at a host, the one with the largest mass first.
+//! The queued URLs of a host, the one with the largest mass first.
 //!
-//! *Question.* Masses change while URLs wait: every page that links to one raises it. Which URL is
-//! next, and where is the one that a link leads to? There may be fifty million of them.
+//! *Question.* Masses change while URLs are queued: every page that links to a URL raises it. Which
+//! URL is next, and where in the queue is the target of a link? There may be fifty million of them.
 //!
-//! *Idea.* URLs are sorted by a hash of their names, the *tag*, and cut into buckets of a few
-//! hundred, as the leaves of a B-tree are, so one that is raised is found by halving. A tree above
-//! the buckets has the best rank of each. Among equals the one that was found first is first.
+//! *Idea.* URLs are sorted by a hash of their names, the *tag*, and divided into buckets of a few
+//! hundred, like the leaves of a B-tree, so that a URL is found by binary search. A tree above the
+//! buckets has the best rank of each. Among equals, the URL that was found first comes first.
 //!
-//! While the journal is read again, URLs are asked for by their places, which ascend: then there is
-//! one list in that order, and those that are removed leave a gap. The first question of the other
-//! kind sorts it by tag.
+//! While the journal is replayed, URLs are looked up by their positions, which ascend. Then there
+//! is one list in that order, in which removed URLs leave a gap. The first lookup by tag sorts it
+//! by tag.
 //!
-//! *Cost.* 11 bytes for a URL, and less than one for room to grow and the tree. A URL is found in
-//! logarithmic time; adding or taking one moves and looks through its bucket, which has a bounded
-//! size whatever the names are. *Error.* Tags are 28 bits of a hash: two URLs of a host with the
-//! same tag share the mass of the one found first, and what a link brings to a page that was
-//! fetched goes to another one that waits there with a probability of 1 in 270 million for each of
-//! those. (With 24 bits the order of a host with 300,000 URLs changed noticeably.)
+//! *Cost.* 11 bytes per URL, and less than one byte for spare capacity and the tree. A URL is found
+//! in logarithmic time. Adding or removing one moves and scans its bucket, whose size is bounded
+//! whatever the names are. *Error.* Tags are 28 bits of a hash. Two URLs of a host with the same
+//! tag share the mass of the one found first, and the contribution of a link to a page that was
+//! already fetched goes to a given queued URL with a probability of 1 in 270 million. (With 24
+//! bits, the order of a host with 300,000 URLs changed noticeably.)
 
 use arose::mix::mix;
 
 use crate::journal::{Decoder, Place, push_number};
 use crate::order::{Gift, Level, Weight, class_steps};
 
-/// URLs in a bucket before it is cut in two.
+/// Maximum number of URLs in a bucket; a larger one is split.
 const FULL: usize = 512;
 
-/// Bits of a tag that are among the others of an entry; 24 more stand before them.
+/// Number of bits of a tag that are among the others of an entry; 24 more precede them.
 const LOW_BITS: u32 = 4;
 const TAG_BITS: u32 = 24 + LOW_BITS;
 const PLACE_BITS: u32 = 40;
-/// Where the class, the lower bits of the tag, the place and the rank among the URLs of a host
-/// begin; the trust is below.
+/// The first bits of the class, the lower bits of the tag, the position and the rank among the URLs
+/// of a host; the trust is below.
 const CLASS: u32 = 5;
 const LOW: u32 = CLASS + 3;
 const PLACE: u32 = LOW + LOW_BITS;
 const STEPS_AT: u32 = PLACE + PLACE_BITS;
-/// The bits of the class and the trust, and those of the trust.
+/// The bits of class and trust, and those of the trust.
 const OTHERS: u64 = (1 << LOW) - 1;
 const TRUST: u64 = (1 << CLASS) - 1;
 
-/// The largest place that an entry can have: a terabyte of journal, done or not.
+/// The largest position of an entry: a terabyte of journal, done or not.
 pub(crate) const MAX_PLACE: Place = (1 << PLACE_BITS) - 1;
 
-/// What stands for a URL at its host.
+/// Identifies a URL at its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tag(u32);
 
 impl Tag {
-    /// Of the second half of a fingerprint.
+    /// Returns the tag for the second half of a fingerprint.
     pub(crate) fn of(rest_hash: u64) -> Self {
         Self((mix(rest_hash) >> (64 - TAG_BITS)) as u32)
     }
@@ -57,21 +57,21 @@ impl Tag {
         self.0
     }
 
-    /// The tag with this number, of which 28 bits count.
+    /// Returns the tag with this number, of which 28 bits are used.
     pub(crate) fn from_number(number: u32) -> Self {
         Self(number & ((1 << TAG_BITS) - 1))
     }
 }
 
-/// A URL that waits.
+/// A queued URL.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, packed)]
 pub(crate) struct Entry {
     /// The upper bits of the tag.
     high: [u8; 3],
-    /// So that the largest goes first: 12 bits for the mass as the class that a sitemap gave it
-    /// moves it, nothing where it was removed; 40 for the place, the earliest being the largest;
-    /// then 4 for the tag, 3 for the class and 5 for the trust.
+    /// Ordered so that the largest comes first: 12 bits for the mass, moved by the class from a
+    /// sitemap, zero if removed; 40 bits for the position, the earliest being the largest; then 4
+    /// bits for the tag, 3 for the class and 5 for the trust.
     rest: u64,
 }
 
@@ -82,7 +82,7 @@ impl Entry {
         entry
     }
 
-    /// One with these other bits.
+    /// Returns an entry with these other bits.
     fn with(Tag(tag): Tag, place: Place, others: u64) -> Self {
         let turn = MAX_PLACE - place.min(MAX_PLACE);
         let [_, high @ ..] = (tag >> LOW_BITS).to_be_bytes();
@@ -127,12 +127,12 @@ impl Entry {
         (self.rest >> CLASS) as u8 & 7
     }
 
-    /// What entries are sorted by.
+    /// Returns the sort key.
     fn key(&self) -> (Tag, Place) {
         (self.tag(), self.place())
     }
 
-    /// The largest goes first; never 0.
+    /// Returns the rank; the largest comes first. Never 0.
     fn rank(&self) -> u64 {
         self.rest >> PLACE
     }
@@ -141,13 +141,13 @@ impl Entry {
 /// The URLs of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// By tags, none of them empty unless it is the only one; or all by places.
+    /// Sorted by tag, none of them empty unless it is the only one; or all by position.
     buckets: Vec<Vec<Entry>>,
-    /// The best rank of each bucket, from the middle on, and of each two below; where there are
+    /// The best rank of each bucket, in the second half, and of each two below; only if there are
     /// several.
     tops: Vec<u64>,
     n: usize,
-    /// Whether there is one bucket with ascending places, and gaps.
+    /// Whether there is one bucket with ascending positions, and gaps.
     is_list: bool,
 }
 
@@ -156,7 +156,7 @@ impl Queue {
         self.n
     }
 
-    /// Adds a URL, which must not be there.
+    /// Adds a URL, which must not be in the queue.
     pub(crate) fn push(&mut self, entry: Entry) {
         if self.n == 0 {
             *self = Self {
@@ -185,7 +185,7 @@ impl Queue {
         }
     }
 
-    /// The first URL.
+    /// Returns the first URL.
     pub(super) fn first(&self) -> Option<&Entry> {
         if self.is_list {
             let waiting = self.iter();
@@ -195,7 +195,7 @@ impl Queue {
         self.buckets[bucket].get(at)
     }
 
-    /// Takes the first URL out.
+    /// Removes the first URL and returns it.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         self.divide();
         let (at, found) = self.find_first()?;
@@ -212,7 +212,7 @@ impl Queue {
         Some(entry)
     }
 
-    /// The bucket of the first URL, and where it is there.
+    /// Returns the bucket of the first URL, and its position there.
     fn find_first(&self) -> Option<(usize, usize)> {
         let n_buckets = self.buckets.len();
         let mut at = 1;
@@ -229,7 +229,7 @@ impl Queue {
         Some((bucket, found))
     }
 
-    /// Cuts a bucket in two.
+    /// Splits a bucket.
     fn cut(&mut self, at: usize) {
         let bucket = &mut self.buckets[at];
         let half = bucket.split_off(FULL / 2);
@@ -244,7 +244,7 @@ impl Queue {
         self.build_tops(&leaves);
     }
 
-    /// Makes one of a bucket with few URLs and its neighbour, unless that has too many.
+    /// Merges a bucket with few URLs with its neighbour, unless that has too many.
     fn merge(&mut self, at: usize) {
         let left = at.min(self.buckets.len() - 2);
         let n = self.buckets[left].len() + self.buckets[left + 1].len();
@@ -261,13 +261,13 @@ impl Queue {
         self.build_tops(&leaves);
     }
 
-    /// Gives something to the URL with a tag; returns its place and what it has now, if that is
-    /// more than before. `name` stands for the URL.
+    /// Adds a contribution to the URL with a tag. Returns its position and its new weight, if that
+    /// has grown. `name` identifies the URL.
     pub(crate) fn give(&mut self, tag: Tag, name: u64, gift: Gift) -> Option<(Place, Weight)> {
         self.change(tag, |entry| entry.weight().plus(gift, name))
     }
 
-    /// Raises the URL with a tag to this weight at least; returns its place and what it had.
+    /// Raises the URL with a tag to at least this weight. Returns its position and its old weight.
     pub(super) fn lift(&mut self, tag: Tag, least: Weight) -> Option<(Place, Weight)> {
         self.change(tag, |entry| Weight {
             mass: entry.weight().mass.max(least.mass),
@@ -275,7 +275,7 @@ impl Queue {
         })
     }
 
-    /// Gives the URL with a tag another mass; returns its place and what it has now.
+    /// Sets the mass of the URL with a tag. Returns its position and its new weight.
     pub(super) fn reweigh(&mut self, tag: Tag, mass: Level) -> Option<(Place, Weight)> {
         self.change(tag, |entry| Weight {
             mass,
@@ -300,13 +300,13 @@ impl Queue {
         Some((place, weight))
     }
 
-    /// The trust of the URL with a tag.
+    /// Returns the trust of the URL with a tag.
     pub(super) fn trust(&mut self, tag: Tag) -> Option<Level> {
         let (bucket, at) = self.find_tag(tag)?;
         Some(self.buckets[bucket][at].weight().trust)
     }
 
-    /// The first URL with a tag: its bucket, and where it is there.
+    /// Returns the bucket of the first URL with a tag, and its position there.
     fn find_tag(&mut self, tag: Tag) -> Option<(usize, usize)> {
         self.divide();
         let mut bucket = self.bucket_of((tag, 0));
@@ -319,7 +319,7 @@ impl Queue {
         (found.key().0 == tag).then_some((bucket, at))
     }
 
-    /// Takes the URL at a place out.
+    /// Removes the URL at a position.
     pub(super) fn remove(&mut self, place: Place) -> Option<Entry> {
         let entry = self.find(place)?;
         let removed = *entry;
@@ -333,7 +333,7 @@ impl Queue {
         Some(removed)
     }
 
-    /// Sets the weight of the URL at a place; whether it is there.
+    /// Sets the weight of the URL at a position. Returns whether it is in the queue.
     pub(super) fn set(&mut self, place: Place, weight: Weight) -> bool {
         self.find(place).map(|entry| entry.set(weight)).is_some()
     }
@@ -345,7 +345,7 @@ impl Queue {
         list.get_mut(found).filter(|entry| !entry.is_removed())
     }
 
-    /// Takes those out that are not to stay.
+    /// Removes all URLs for which `stays` is false.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(Place) -> bool) {
         self.line_up();
         if let Some(list) = self.buckets.first_mut() {
@@ -354,13 +354,13 @@ impl Queue {
         }
     }
 
-    /// All URLs, in no order.
+    /// Returns all URLs, in any order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let all = self.buckets.iter().flatten();
         all.filter(|entry| !entry.is_removed())
     }
 
-    /// The bucket where a key belongs.
+    /// Returns the bucket to which a key belongs.
     fn bucket_of(&self, key: (Tag, Place)) -> usize {
         let is_before =
             |bucket: &Vec<Entry>| bucket.first().is_some_and(|first| first.key() <= key);
@@ -368,7 +368,7 @@ impl Queue {
         n_before.saturating_sub(1)
     }
 
-    /// Has tags find URLs.
+    /// Sorts by tag, so that URLs are found by tag.
     fn divide(&mut self) {
         if !std::mem::take(&mut self.is_list) {
             return;
@@ -384,7 +384,7 @@ impl Queue {
         self.build_tops(&leaves);
     }
 
-    /// Has places find URLs.
+    /// Sorts by position, so that URLs are found by position.
     fn line_up(&mut self) {
         if self.is_list || self.buckets.is_empty() {
             return;
@@ -395,7 +395,7 @@ impl Queue {
         self.is_list = true;
     }
 
-    /// Makes the tree above the best ranks of all buckets.
+    /// Builds the tree above the best ranks of all buckets.
     fn build_tops(&mut self, leaves: &[u64]) {
         let n_buckets = leaves.len();
         if n_buckets < 2 {
@@ -410,7 +410,7 @@ impl Queue {
         self.tops = tops;
     }
 
-    /// Takes down that a bucket has a URL of this rank.
+    /// Records that a bucket has a URL of this rank.
     fn raise(&mut self, bucket: usize, rank: u64) {
         if self.tops.is_empty() {
             return;
@@ -422,7 +422,7 @@ impl Queue {
         }
     }
 
-    /// Looks for the best of a bucket again.
+    /// Finds the best rank of a bucket again.
     fn renew(&mut self, bucket: usize) {
         if self.tops.is_empty() {
             return;
@@ -435,7 +435,8 @@ impl Queue {
         }
     }
 
-    /// Appends all of it as bytes. Places ascend: the difference to the one before is short.
+    /// Appends the queue as bytes. Positions ascend, so the difference to the previous one is
+    /// short.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut entries: Vec<Entry> = self.iter().copied().collect();
         if !self.is_list {
@@ -453,13 +454,13 @@ impl Queue {
         }
     }
 
-    /// Reads what was written.
+    /// Reads a queue from its bytes.
     pub(super) fn read(reader: &mut Decoder<'_>) -> Option<Self> {
         let mut queue = Self::default();
         let mut place = 0_u64;
         let n = reader.number()?;
         if n > 0 {
-            // A length that is not true must not take memory.
+            // A wrong length must not reserve memory.
             queue.buckets = vec![Vec::with_capacity(n.min(1 << 16) as usize)];
             queue.is_list = true;
         }
@@ -480,7 +481,7 @@ impl Queue {
     }
 }
 
-/// The best rank of some URLs; 0 if there are none.
+/// Returns the best rank of some URLs; 0 if there are none.
 fn best(entries: &[Entry]) -> u64 {
     let best = entries.iter().map(|entry| entry.rest).max();
     best.unwrap_or(0) >> PLACE
@@ -492,7 +493,7 @@ fn add(list: &mut Vec<Entry>, entry: Entry) {
     list.push(entry);
 }
 
-/// Has a list grow by little, since there are many of them.
+/// Lets a list grow in small steps, because there are many of them.
 fn make_room(list: &mut Vec<Entry>) {
     if list.len() == list.capacity() {
         list.reserve_exact((list.len() / 64).max(8));
@@ -521,7 +522,7 @@ mod tests {
         Tag::of(n)
     }
 
-    /// The URL that a plain list would give first.
+    /// Returns the first URL according to an unsorted list.
     fn first(model: &BTreeMap<Place, (Weight, u8)>) -> Option<Place> {
         let rank =
             |weight: Weight, class| Entry::new(tag(0), 0, weight, class).rank() >> PLACE_BITS;
@@ -530,7 +531,7 @@ mod tests {
             .map(|(&place, _)| place)
     }
 
-    /// Whatever is pushed, raised, removed and written, the order is that of a plain list.
+    /// Whatever is pushed, raised, removed and written, the order is that of an unsorted list.
     #[test]
     fn as_a_plain_list() {
         let mut random = SplitMix::new(11);
@@ -603,7 +604,8 @@ mod tests {
         assert_eq!(places, kept);
     }
 
-    /// What a push, a gift and a removal cost does not grow with the number of different masses.
+    /// The cost of a push, a contribution and a removal does not grow with the number of different
+    /// masses.
     #[test]
     fn many_masses() {
         let mut queue = Queue::default();
@@ -623,7 +625,7 @@ mod tests {
         assert!(queue.pop().is_none() && queue.first().is_none());
     }
 
-    /// Eleven bytes a URL, and little room.
+    /// Eleven bytes per URL, and little spare capacity.
     #[test]
     fn issue_26_urls_are_small() {
         assert_eq!(size_of::<Entry>(), 11);
@@ -633,7 +635,7 @@ mod tests {
                 queue.push(Entry::new(tag(n), n, weight(1.0), 0));
                 queue.give(tag(n), n, gift(1.0));
             }
-            // A block of memory has a head of eight bytes, and is rounded up to sixteen.
+            // A block of memory has a header of eight bytes and is rounded up to sixteen.
             let block = |n_bytes: usize| (n_bytes + 8).next_multiple_of(16);
             let buckets = queue.buckets.iter();
             let n_bytes: usize = buckets.map(|bucket| block(11 * bucket.capacity())).sum();
@@ -646,8 +648,8 @@ mod tests {
         }
     }
 
-    /// Names that share a tag, by the thousand, cost no more than others, and the first one has
-    /// what links bring.
+    /// Thousands of names that share a tag cost no more than others, and the first one gets the
+    /// contributions of links.
     #[test]
     fn issue_26_equal_tags() {
         let mut queue = Queue::default();
@@ -661,7 +663,7 @@ mod tests {
         assert!(others.eq(1..20_000));
     }
 
-    /// The largest places, and masses beyond the largest.
+    /// The largest positions, and masses beyond the largest.
     #[test]
     fn extremes() {
         let most = Weight {

@@ -1,4 +1,4 @@
-//! Events of the journal and how they are written.
+//! Events of the journal and their encoding.
 //!
 //! ```text
 //! event = tag number* (length bytes)?     numbers in groups of 7 bits, lowest first
@@ -9,118 +9,119 @@ use arose::freshness::Quality;
 use super::{HostId, Place};
 use crate::order::{Level, Weight};
 
-/// Something that happened.
+/// An event of a crawl.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Event<'b> {
-    /// A host was met; hosts are numbered in this order. Its `scheme://host[:port]`.
+    /// A host was met. Hosts are numbered in this order. Contains `scheme://host[:port]`.
     Host(&'b str),
     /// A URL was queued.
     Url(Queued<'b>),
     /// A URL needs no further request.
     Done { host: HostId, place: Place },
-    /// A URL was requested this many times without success, and is to be tried again.
+    /// A URL was requested this many times without success and is to be tried again.
     Tried {
         host: HostId,
         place: Place,
         n_tries: u8,
     },
-    /// A URL is not to be requested: robots.txt or the settings do not allow it.
+    /// A URL must not be requested: robots.txt or the settings do not allow it.
     Dropped { host: HostId, place: Place },
-    /// A host asks for so many milliseconds between requests.
+    /// A host requires this many milliseconds between requests.
     Delay { host: HostId, millis: u64 },
-    /// A host is to be left alone until then, in milliseconds since 1970.
+    /// A host must not get requests before this time, in milliseconds since 1970.
     NotBefore { host: HostId, millis: u64 },
-    /// The site whose first host this is has been trusted so much by others.
+    /// The trust that other sites have given to the site whose first host this is.
     Trust { host: HostId, trust: f32 },
-    /// So often trust has become worth twice as many pages.
+    /// The number of times that trust has become worth twice as many pages.
     Doublings { n: u64 },
-    /// So much is known of a queued URL by the links to it.
+    /// The standing of a queued URL by the links to it.
     Weight {
         host: HostId,
         place: Place,
         weight: Weight,
     },
-    /// So far the archive is valid: number of the file, bytes of it and of its index.
+    /// The archive is valid up to here: number of the file, bytes of it and of its index.
     Archive {
         file: u64,
         bytes: u64,
         index_bytes: u64,
     },
-    /// The counters, a line each.
+    /// The counters, one per line.
     Counters(&'b str),
-    /// The crawl was left in good order: nothing was in flight.
+    /// The crawl was stopped in good order: no request was open.
     Closed,
-    /// What a host's robots.txt says to us, as a file for everybody, and when it was read, in
-    /// seconds since 1970.
+    /// The rules of a robots.txt that apply to this crawler, as a file for all crawlers, and when
+    /// it was read, in seconds since 1970.
     Rules {
         host: HostId,
         date: u64,
         text: &'b str,
     },
-    /// A host's robots.txt is not available since then, in seconds since 1970; 0 if it is again.
+    /// The robots.txt of a host has not been available since this time, in seconds since 1970; 0 if
+    /// it is available again.
     Unreachable { host: HostId, since: u64 },
-    /// So many more pages of a host were fetched.
+    /// Number of further pages of a host that were fetched.
     Pages { host: HostId, n: u64 },
-    /// A URL is lost for now: no try got a response. With place 0, all URLs of the host are.
+    /// A URL is lost for now: no attempt got a response. With position 0, all URLs of the host are.
     Lost { host: HostId, place: Place },
-    /// What is lost at a host is asked for again.
+    /// The lost URLs of a host are to be requested again.
     Found { host: HostId },
-    /// As [`Event::Archive`], of the archive of robots.txt files.
+    /// Like [`Event::Archive`], for the archive of robots.txt files.
     RobotsArchive {
         file: u64,
         bytes: u64,
         index_bytes: u64,
     },
-    /// So many URLs of the seen set were on the disk.
+    /// Number of URLs of the seen set that were on disk.
     Seen { n_urls: u64 },
-    /// All rows of the index of contents below this one are of records in the archive, and so much
-    /// of its log was on the disk: its number, and bytes.
+    /// All rows of the index of contents below this one belong to records in the archive, and this
+    /// much of its log was on disk: its number, and bytes.
     Contents { row: u32, log: u64, bytes: u64 },
-    /// A URL that was fetched before is queued to be visited again: which page it is.
+    /// A URL that was fetched before is queued to be visited again. Contains its page.
     Again { page: u32, queued: Queued<'b> },
-    /// A page was visited, and this is what is known of it since.
+    /// A page was visited. Contains its new state.
     Visited { page: u32, slot: &'b [u8] },
-    /// So many pages of the page table were on the disk.
+    /// Number of pages of the page table that were on disk.
     Table { n_pages: u32 },
-    /// A host says that pages have not changed when they have.
+    /// A host reports pages as unchanged although they have changed.
     Untrusted { host: HostId },
-    /// How good the announcements of changes were of the site whose first host this is.
+    /// The quality of the announced changes of the site whose first host this is.
     Signals { host: HostId, quality: Quality },
-    /// A URL waits until the rule of its site that defers it turns out to be wrong; what stands
-    /// for it at its host.
+    /// A URL waits until the rule of its site that defers it turns out to be wrong. Contains the
+    /// URL that represents it at its host.
     Deferred {
         host: HostId,
         place: Place,
         tag: u32,
     },
-    /// What is known of a URL rule ([`crate::rules`]), which a number stands for.
+    /// The state of a URL rule ([`crate::rules`]), identified by a number.
     UrlRule { key: u64, text: &'b str },
-    /// What is remembered of contents of URLs: pairs of 8 bytes each.
+    /// Contents of URLs to remember: pairs of 8 bytes each.
     UrlContents(&'b [u8]),
-    /// So many bytes of events were left out here; places go on behind them.
+    /// This many bytes of events were left out here; positions continue after them.
     Skip { n_bytes: u64 },
 }
 
 /// A queued URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Queued<'b> {
-    /// Whose it is.
+    /// Its host.
     pub(crate) host: HostId,
-    /// Links from a seed.
+    /// Link depth from a seed.
     pub(crate) depth: u32,
-    /// What is known of it by the links to it; orders the URLs of a host.
+    /// Its standing by the links to it, which orders the URLs of a host.
     pub(crate) weight: Weight,
-    /// What a sitemap says of its priority ([`crate::order::class_of`]).
+    /// Its priority in a sitemap ([`crate::order::class_of`]).
     pub(crate) class: u8,
-    /// Whether it goes behind the others of its host.
+    /// Whether it is queued after the others of its host.
     pub(crate) is_last: bool,
-    /// Redirects that led here.
+    /// Number of redirects that led here.
     pub(crate) n_redirects: u8,
-    /// What it is.
+    /// What it is expected to lead to.
     pub(crate) kind: Kind,
     /// Path and query.
     pub(crate) rest: &'b str,
-    /// Where it was found: path and query of a page of the same host, or else a whole URL. Nothing
+    /// Where it was found: path and query of a page of the same host, or else a complete URL. Empty
     /// for seeds.
     pub(crate) found_on: &'b str,
 }
@@ -132,7 +133,7 @@ pub(crate) enum Kind {
     Page,
     /// A list of pages.
     Sitemap,
-    /// What a page needs to be shown: a style, a picture, a script, a font.
+    /// A part of a page: a style, an image, a script, a font.
     Requisite,
 }
 
@@ -141,7 +142,7 @@ impl Kind {
 }
 
 impl Event<'_> {
-    /// The host that it is about.
+    /// Returns the host of the event.
     pub(crate) fn host(&self) -> Option<HostId> {
         match *self {
             Event::Url(queued) | Event::Again { queued, .. } => Some(queued.host),
@@ -266,7 +267,7 @@ impl Queued<'_> {
         for number in [self.host.into(), self.depth.into(), flags] {
             push_number(out, number);
         }
-        // As many bytes for every weight: it may change where the rest stays.
+        // The same number of bytes for every weight, so that it can be changed in place.
         out.extend(self.weight.mass.bits().to_le_bytes());
         out.extend(self.weight.trust.bits().to_le_bytes());
         out.push(self.class & 7 | u8::from(self.is_last) << 3);
@@ -285,7 +286,7 @@ pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Reads events; nothing where the bytes are none.
+/// Decodes events; none if the bytes are malformed.
 pub(crate) struct Decoder<'b> {
     pub(super) bytes: &'b [u8],
     pub(super) at: usize,
@@ -479,7 +480,7 @@ impl<'b> Decoder<'b> {
     }
 }
 
-/// The URL at the beginning of some bytes, if there is a whole one.
+/// Returns the URL at the beginning of some bytes, if it is complete.
 pub(super) fn url_at(bytes: &[u8]) -> Option<Queued<'_>> {
     match (Decoder { bytes, at: 0 }).event() {
         Some(Event::Url(queued) | Event::Again { queued, .. }) => Some(queued),

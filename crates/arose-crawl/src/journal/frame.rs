@@ -1,13 +1,14 @@
-//! Frames of the journal: which of them count after a crash, and what is damage.
+//! Frames of the journal: which of them are valid after a crash, and what counts as damage.
 //!
-//! *Question.* A byte is not what was written. Did a crash keep the end of the file from the disk,
-//! or did something change what was there? The first is cut off and fetched again. The second must
-//! stop the crawl, or it would throw away what is whole.
+//! *Question.* A byte is not what was written. Did a crash keep the end of the file from reaching
+//! the disk, or was the file changed? In the first case, the end is cut off and its pages are
+//! fetched again. In the second case, the crawl must stop, or it would discard intact data.
 //!
-//! *Idea.* After each sync the beginning of the file says how far that went, in two places that
-//! take turns, so that one of them is always whole. Whatever lies before that is damage. Behind it
-//! a power cut may leave any page unwritten, which then reads as zeros up to its end. So a bad
-//! frame there is torn if nothing whole follows it, or if it has such a hole, and damaged if not.
+//! *Idea.* After each sync, the beginning of the file notes how much was synced, alternating
+//! between two positions, so that one of them is always intact. Any error before that point is
+//! damage. After it, a power failure may leave any page unwritten, which then reads as zeros up to
+//! its end. So a bad frame there is partial if no intact frame follows it or if it has such a hole,
+//! and damaged otherwise.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -23,29 +24,29 @@ use crate::error::{Context, Error};
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
 /// 8 since levels of mass have 256 steps.
 pub(super) const VERSION: u64 = 8;
-/// Magic, version, and two notes of how far the file was synced.
+/// Magic, version, and two notes of how much of the file was synced.
 pub(super) const PREAMBLE: u64 = 48;
-/// Length, mark, number of hosts, place of the first event, checksum.
+/// Length, mark, number of hosts, position of the first event, checksum.
 pub(super) const HEAD: usize = 40;
 const CHECKSUM: usize = HEAD - 8;
-/// Numbers of a head are mixed with this, or they would look like what was never written.
+/// Numbers in a header are mixed with this value, so that they do not look like unwritten bytes.
 const MASK: u64 = 0xa5a5_a5a5_a5a5_a5a5;
 
-/// A whole frame.
+/// An intact frame.
 #[derive(Debug)]
 pub(crate) struct Frame<'b> {
-    /// Where it begins and ends in the file.
+    /// Its begin and end in the file.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The place of its first event.
+    /// The position of its first event.
     pub(super) place: Place,
     /// Whether no event was left out between two others.
     pub(super) is_dense: bool,
     /// The number of the commit that wrote it.
     pub(crate) mark: u64,
-    /// Hosts met before it.
+    /// Number of hosts met before it.
     pub(crate) n_hosts: u64,
-    /// Whether it is known to have been on the disk.
+    /// Whether it is known to have been on disk.
     pub(crate) is_synced: bool,
     pub(crate) events: Vec<(Event<'b>, Place)>,
 }
@@ -56,29 +57,29 @@ impl Frame<'_> {
         self.n_hosts + self.events.iter().filter(is_host).count() as u64
     }
 
-    /// A place behind its events.
+    /// Returns a position after its events.
     fn places_end(&self) -> Place {
         let last = self.events.last();
         last.map_or(self.place, |(_, place)| place + (self.end - self.start))
     }
 }
 
-/// How far the frames of a file count.
+/// The valid part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// Where the last frame ends that counts.
+    /// The end of the last valid frame.
     pub(super) end: u64,
     pub(super) mark: u64,
     pub(super) n_hosts: u64,
-    /// A place behind all events.
+    /// A position after all events.
     pub(super) place: Place,
     pub(super) synced: u64,
-    /// Where that is noted next: not where the furthest note is.
+    /// Where the synced size is noted next: not at the note with the largest size.
     pub(super) slot: u64,
 }
 
-/// Hands the frames to `accept` until it refuses one; returns how far they count. The file may be
-/// growing meanwhile.
+/// Passes the frames to `accept` until it refuses one, and returns the valid part. The file may
+/// grow in the meantime.
 pub(crate) fn replay(
     file: &File,
     path: &Path,
@@ -92,7 +93,7 @@ pub(crate) fn replay(
     replay_to(length, (synced, slot), file, path, accept)
 }
 
-/// As [`replay`], of the frames before `until`, all of which are on the disk.
+/// Like [`replay`], for the frames before `until`, all of which are on disk.
 pub(super) fn replay_synced(
     until: u64,
     file: &File,
@@ -102,7 +103,8 @@ pub(super) fn replay_synced(
     replay_to(until, (until, 0), file, path, accept)
 }
 
-/// Hands whole frames and their bytes to `take`: those in a part of a file that has nothing else.
+/// Passes intact frames and their bytes to `take`, from a part of a file that contains nothing
+/// else.
 pub(super) fn each(
     range: std::ops::Range<u64>,
     file: &File,
@@ -167,8 +169,8 @@ fn replay_to(
     }
 }
 
-/// Hands every whole frame of a damaged file to `accept`, wherever it lies; returns the number of
-/// bytes between them.
+/// Passes every intact frame of a damaged file to `accept`, wherever it is, and returns the number
+/// of bytes between them.
 pub(crate) fn salvage(
     file: &File,
     path: &Path,
@@ -179,7 +181,7 @@ pub(crate) fn salvage(
     let mut body = Vec::new();
     loop {
         let read = read_frame(file, end, length, &mut body).context("reading", path)?;
-        // A frame that is whole but makes no sense was written by another program.
+        // A frame that is intact but makes no sense was written by another program.
         let frame = read.and_then(|head| decode(&head, &body, end, path).ok());
         let next = match frame {
             Some(frame) => {
@@ -199,7 +201,7 @@ pub(crate) fn salvage(
     }
 }
 
-/// Whether the bytes from `start` on may be what a crash left.
+/// Whether the bytes from `start` on may be the result of a crash.
 fn is_torn(file: &File, path: &Path, start: u64, length: u64) -> Result<bool, Error> {
     let Some(next) = next_whole(file, path, start, length)? else {
         return Ok(true);
@@ -221,7 +223,7 @@ fn is_torn(file: &File, path: &Path, start: u64, length: u64) -> Result<bool, Er
     Ok(false)
 }
 
-/// Where the first whole frame behind `start` begins.
+/// Returns the position of the first intact frame after `start`.
 fn next_whole(file: &File, path: &Path, start: u64, length: u64) -> Result<Option<u64>, Error> {
     const WINDOW: usize = 1 << 20;
     let mut window = Vec::new();
@@ -287,7 +289,7 @@ fn decode<'b>(
     })
 }
 
-/// Reads the frame at `start` into `body`; nothing if there is no whole one.
+/// Reads the frame at `start` into `body`; returns none if there is no intact frame.
 fn read_frame(
     file: &File,
     start: u64,
@@ -309,7 +311,7 @@ fn read_frame(
     Ok(is_whole.then_some(head))
 }
 
-/// What the head of a frame says of it.
+/// The header of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Title {
     pub(super) mark: u64,
@@ -317,7 +319,7 @@ pub(super) struct Title {
     pub(super) place: Place,
 }
 
-/// Fills in the head of a frame that is to be written at `start`.
+/// Fills in the header of a frame to be written at `start`.
 pub(super) fn seal(frame: &mut [u8], start: u64, title: Title) {
     let (head, body) = frame.split_at_mut(HEAD);
     let numbers = [body.len() as u64, title.mark, title.n_hosts, title.place];
@@ -328,7 +330,7 @@ pub(super) fn seal(frame: &mut [u8], start: u64, title: Title) {
     head[CHECKSUM..].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Of a frame at its place, so that no frame counts elsewhere.
+/// The checksum of a frame at its position, so that no frame is valid elsewhere.
 fn checksum(head: &[u8], body: &[u8], start: u64) -> u64 {
     digest64(body) ^ mix(start) ^ mix(digest64(head))
 }
@@ -341,7 +343,7 @@ pub(super) fn preamble() -> Vec<u8> {
     bytes
 }
 
-/// Where the note of how far the file was synced goes, and what it is.
+/// Returns the position and content of the note of how much was synced.
 pub(super) fn note_at(synced: u64, slot: u64) -> (u64, [u8; 16]) {
     (16 + 16 * slot, note(synced, slot))
 }
@@ -354,7 +356,7 @@ fn note(synced: u64, slot: u64) -> [u8; 16] {
     bytes
 }
 
-/// Returns how far the file was synced, and which note says so.
+/// Returns how much of the file was synced, and which note says so.
 fn check_preamble(file: &File, path: &Path) -> Result<(u64, u64), Error> {
     let mut bytes = [0; PREAMBLE as usize];
     let length = file.metadata().context("reading", path)?.len();
@@ -385,7 +387,7 @@ fn check_preamble(file: &File, path: &Path) -> Result<(u64, u64), Error> {
     notes.max().ok_or_else(unknown)
 }
 
-/// A number of a head.
+/// A number of a header.
 fn field(head: &[u8], at: usize) -> u64 {
     number(&head[8 * at..]) ^ MASK
 }

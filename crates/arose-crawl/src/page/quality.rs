@@ -11,22 +11,22 @@ use arose_corpus::quality::Detail;
 use crate::error::Error;
 use crate::url::{NormalUrl, Url};
 
-/// The weight of a page that duplicates one of another site, as a share of what it would be.
+/// The weight of a page that duplicates one of another site, as a fraction of its weight otherwise.
 const SCRAPED: f64 = 0.1;
 
-/// A page, as rules see it.
+/// A page as seen by rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Judged {
     text: Repetition,
     facts: Facts,
     /// From 0.1 to 1.
     pub(super) weight: f64,
-    /// Whether its own text weighs less than a half, whatever it copies.
+    /// Whether its own text weighs less than 0.5, whatever it copies.
     pub(super) is_poor: bool,
 }
 
 impl Judged {
-    /// The weight of a page; `is_scraped` if another site had it first.
+    /// Returns the weight of a page; `is_scraped` if another site had it first.
     pub(super) fn new((text, facts): (Repetition, Facts), is_scraped: bool) -> Self {
         let own = weight(&text, &facts);
         let weight = match is_scraped {
@@ -42,19 +42,19 @@ impl Judged {
     }
 }
 
-/// Whether a URL as text is one of the same site.
+/// Whether a URL, given as text, belongs to the same site.
 pub(super) fn is_same_site(text: &str, url: &NormalUrl) -> bool {
     let host = |text: &str| Some(Url::parse(text).ok()?.host_str()?.to_owned());
     let name = url.host();
     host(text).is_some_and(|host| same_site(&host, name, SiteKind::Registrable))
 }
 
-/// What pages with these tags share at an IP address.
+/// Returns a hash shared by pages with these tags at an IP address.
 pub(super) fn template(skeleton: u64, address: IpAddr) -> u64 {
     mix(skeleton ^ digest64(address.to_string().as_bytes()))
 }
 
-/// What a rule looks at.
+/// The value that a rule tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
     Ratio,
@@ -85,7 +85,7 @@ impl Signal {
         ("quality", Self::Quality),
     ];
 
-    /// Whether pages have it only where it matters to their weight, unless it is asked for.
+    /// Whether pages have this value only if it affects their weight, unless a rule requests it.
     fn is_estimated(self) -> bool {
         match self {
             Self::Ratio | Self::Reuse | Self::TopWord | Self::DupLines | Self::DupGrams => true,
@@ -94,7 +94,7 @@ impl Signal {
         }
     }
 
-    /// None where the page has none.
+    /// Returns none if the page has no such value.
     fn of(self, page: &Judged) -> Option<f64> {
         let (text, facts) = (&page.text, &page.facts);
         Some(match self {
@@ -121,7 +121,7 @@ enum Comparison {
     AtMost,
 }
 
-/// Longer ones first, so that `>=` is not read as `>`.
+/// Longer ones come first, so that `>=` is not parsed as `>`.
 const COMPARISONS: [(&str, Comparison); 4] = [
     (">=", Comparison::AtLeast),
     ("<=", Comparison::AtMost),
@@ -135,7 +135,7 @@ struct Rejection {
     signal: Signal,
     comparison: Comparison,
     limit: f64,
-    /// As it is counted: without spaces.
+    /// The name under which it is counted: without spaces.
     name: Box<str>,
 }
 
@@ -191,7 +191,7 @@ impl Rejections {
         Ok(Self(rules.collect::<Result<_, _>>()?))
     }
 
-    /// How exactly they need the signals of a page.
+    /// Returns how exactly they need the signals of a page.
     pub(super) fn detail(&self) -> Detail {
         let is_estimated = |rule: &Rejection| rule.signal.is_estimated();
         match self.0.iter().any(is_estimated) {
@@ -200,7 +200,7 @@ impl Rejections {
         }
     }
 
-    /// The first rule that rejects a page.
+    /// Returns the first rule that rejects a page.
     pub(super) fn of(&self, page: &Judged) -> Option<Box<str>> {
         let rule = self.0.iter().find(|rule| rule.rejects(page))?;
         Some(rule.name.clone())

@@ -1,17 +1,18 @@
-//! A crawl after power cuts.
+//! A crawl after power failures.
 //!
-//! A crawl of a simulated web in virtual time is recorded, change by change of its files. What a
-//! power cut may leave is made from the changes up to some point: unsynced writes dropped, torn or
-//! out of order, names that never reached the disk. From there the crawl is started again, often to
-//! be cut once more, and must end with each page in the archive once.
+//! A crawl of a simulated web in virtual time is recorded, change by change of its files. The
+//! possible results of a power failure are generated from the changes up to some point: unsynced
+//! writes that are dropped, partial or out of order, and names that never reached the disk. The
+//! crawl is restarted from there, often to be cut off again, and must end with each page in the
+//! archive exactly once.
 //!
-//! Three kinds of points. A sync that is missing shows where the next part of the crawl has just
-//! been synced and nothing else has: so for each part ([`PARTS`]) some points right after its syncs
-//! are taken, and all that was not synced is lost there. A part that is believed beyond the journal
-//! shows where the journal alone is behind: so some points are taken where the archive has just
-//! been synced, which comes before the journal, and nothing but the journal loses anything there.
-//! The other points are random; `AROSE_CRASH_POINTS` sets their number, and the default is for
-//! every day.
+//! There are three kinds of points. A missing sync shows where the next part of the crawl has just
+//! been synced and nothing else has. So for each part ([`PARTS`]), some points right after its
+//! syncs are taken, and everything unsynced is lost there. A part that is trusted beyond the
+//! journal shows where the journal alone is behind. So some points are taken where the archive has
+//! just been synced, which happens before the journal, and only the journal loses anything there.
+//! The other points are random. `AROSE_CRASH_POINTS` sets their number; the default is for daily
+//! use.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +48,7 @@ impl Connect for Web {
             unreachable!("all hosts are numbers")
         };
         tokio::task::spawn_local(async move {
-            // Whatever ends a connection, it has ended.
+            // The connection has ended, whatever the reason.
             let _ = serve(ip.octets()[3], theirs).await;
         });
         Box::pin(async move { Ok(Box::new(ours) as Box<dyn Stream>) })
@@ -88,7 +89,8 @@ fn page(host: u8, target: &str) -> String {
     match (number("/p"), number("/copy")) {
         (Some(n), _) => {
             let next = (n + 1..N_PAGES.min(n + 3)).map(|n| format!("<a href=/p{n}>next</a>"));
-            // Every second host has them in reverse: copies come long after their originals.
+            // Every second host has them in reverse order, so that copies come long after their
+            // originals.
             let shared = match host % 2 {
                 0 => n / 4,
                 _ => N_COPIES - 1 - n / 4,
@@ -146,7 +148,8 @@ fn crawl(folder: &Path, n_run: u64, variant: Variant) {
     });
 }
 
-/// Every record can be read, and what a duplicate names is there; returns how many were named.
+/// Checks that every record can be read and that the originals of duplicates exist. Returns the
+/// number of duplicates.
 #[track_caller]
 pub(crate) fn check_references(folder: &Path) -> usize {
     let mut stored = BTreeSet::new();
@@ -179,7 +182,8 @@ pub(crate) fn check_references(folder: &Path) -> usize {
     referred.len()
 }
 
-/// Each page is in the archive once, the index says where, and what a duplicate names is there.
+/// Each page is in the archive once, the index has its position, and the originals of duplicates
+/// exist.
 #[track_caller]
 fn check(folder: &Path) {
     assert_eq!(status(folder).unwrap().n_queued, 0);
@@ -206,8 +210,8 @@ fn check(folder: &Path) {
     assert!(found.values().all(|&n| n == 1), "{found:?}");
 }
 
-/// Pages that hosts share are stored whole once: whatever is in the archive after a power cut is in
-/// the index of contents too, unless more than was synced survived.
+/// Pages that hosts share are stored completely once: everything in the archive after a power
+/// failure is in the index of contents too, unless more than was synced survived.
 #[track_caller]
 fn check_originals(folder: &Path) {
     let lines = index_lines(folder).unwrap();
@@ -217,30 +221,30 @@ fn check_originals(folder: &Path) {
     assert_eq!(n_whole, N_COPIES as usize);
 }
 
-/// What lies on a disk: files by name, and directories.
+/// The contents of a disk: files by name, and directories.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Disk {
     pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
     pub(crate) folders: BTreeSet<PathBuf>,
 }
 
-/// How a power cut treats what was not synced.
+/// How a power failure treats unsynced data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// All of it is lost.
     Everything,
-    /// None of it is: the process alone was killed.
+    /// None of it is lost: only the process was killed.
     Nothing,
     /// A beginning of it survives, and part of one write.
     End,
-    /// Any sectors of files, as of any time, and any names.
+    /// Any sectors of files, as of any time, and any names survive.
     Anything,
     /// All of one part of the crawl is lost, and nothing else.
     Only(&'static str),
 }
 
 impl Cut {
-    /// How it treats a file or directory below `root`.
+    /// Returns how it treats a file or directory below `root`.
     fn of(self, root: &Path, path: &Path) -> Self {
         match self {
             Self::Only(part) if is_part(root, path, part) => Self::Everything,
@@ -259,11 +263,11 @@ fn is_part(root: &Path, path: &Path, part: &str) -> bool {
 pub(crate) const CUTS: [Cut; 4] = [Cut::Everything, Cut::Nothing, Cut::End, Cut::Anything];
 const SECTOR: usize = 512;
 
-/// A file as it is being written.
+/// A file being written.
 #[derive(Debug, Default)]
 struct Written {
     synced: Vec<u8>,
-    /// Later writes and cuts.
+    /// Later writes and truncations.
     pending: Vec<Piece>,
 }
 
@@ -293,7 +297,7 @@ impl Written {
         }
     }
 
-    /// What is left of the file.
+    /// Returns the rest of the file.
     fn survivor(&self, cut: Cut, random: &mut SplitMix) -> Vec<u8> {
         let n = self.pending.len() as u64;
         let mut content = self.synced.clone();
@@ -318,7 +322,7 @@ impl Written {
         content
     }
 
-    /// Each sector as of a time of its own, and the length as of another.
+    /// Returns each sector as of a time of its own, and the length as of another.
     fn sectors(&self, random: &mut SplitMix) -> Vec<u8> {
         let n = self.pending.len() as u64;
         let mut now = self.synced.clone();
@@ -388,13 +392,13 @@ impl Naming {
     }
 }
 
-/// What a power cut leaves of a disk after some changes.
+/// Returns the disk that a power failure leaves after some changes.
 pub(crate) fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut SplitMix) -> Disk {
     let mut files: BTreeMap<u64, Written> = BTreeMap::new();
     let mut names: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut folders = base.folders.clone();
     let mut pending: Vec<Naming> = Vec::new();
-    // Files that were there before get numbers that no recording gives.
+    // Files that existed before get numbers that no recording uses.
     for (number, (path, content)) in (1 << 40..).zip(&base.files) {
         names.insert(path.clone(), number);
         let synced = content.clone();
@@ -409,7 +413,7 @@ pub(crate) fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut 
     let mut aliases: BTreeMap<u64, u64> = BTreeMap::new();
     let resolve =
         |aliases: &BTreeMap<u64, u64>, file: u64| aliases.get(&file).copied().unwrap_or(file);
-    // Names as a program sees them, to tell files that were there from new ones.
+    // Names as a program sees them, to distinguish existing files from new ones.
     let (mut seen_names, mut seen_folders) = (names.clone(), folders.clone());
     for change in changes {
         let naming = match change {
@@ -480,7 +484,7 @@ pub(crate) fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut 
     disk
 }
 
-/// Makes a directory what the disk was.
+/// Writes the contents of a disk to a directory.
 pub(crate) fn restore(disk: &Disk, root: &Path) {
     let _ = std::fs::remove_dir_all(root);
     std::fs::create_dir_all(root).unwrap();
@@ -497,14 +501,15 @@ fn n_points() -> u64 {
     number.map_or(8, |number| number.parse().unwrap())
 }
 
-/// Settings that decide what is written when.
+/// Settings that determine when data is written.
 #[derive(Debug, Clone, Copy)]
 struct Variant {
     compact: u64,
     seen_buffer: usize,
 }
 
-/// A journal that is rewritten all the time, and a seen set that writes a run every few seconds.
+/// A journal that is rewritten all the time, and a seen set that writes a sorted run every few
+/// seconds.
 const VARIANTS: [Variant; 2] = [
     Variant {
         compact: 2000,
@@ -516,8 +521,8 @@ const VARIANTS: [Variant; 2] = [
     },
 ];
 
-/// The parts of a crawl, by the names of their files and directories, and how many points are taken
-/// after syncs of each.
+/// The parts of a crawl, by the names of their files and directories, and the number of points
+/// taken after syncs of each.
 const PARTS: [(&str, usize); 5] = [
     ("journal", 4),
     ("seen", 4),
@@ -526,7 +531,7 @@ const PARTS: [(&str, usize); 5] = [
     ("pages", 2),
 ];
 
-/// After how many changes a sync of this part had just been made.
+/// Returns the numbers of changes after which this part had just been synced.
 fn after_syncs(root: &Path, changes: &[Change], part: &str) -> Vec<usize> {
     let mut paths: BTreeMap<u64, PathBuf> = BTreeMap::new();
     let mut points = Vec::new();
@@ -547,14 +552,14 @@ fn after_syncs(root: &Path, changes: &[Change], part: &str) -> Vec<usize> {
     points
 }
 
-/// So many of these, evenly spread, the last one among them.
+/// Returns this many of them, evenly spread, including the last one.
 fn spread(points: &[usize], n: usize) -> impl Iterator<Item = usize> + '_ {
     let n = n.min(points.len());
     (1..=n).map(move |k| points[points.len() * k / n - 1])
 }
 
-/// How far the journal on a disk, if there is one, says that the crawl has come: pages, and URLs
-/// that wait. When it has just been synced, a power cut must take nothing of that.
+/// Returns the progress according to the journal on a disk, if there is one: pages, and queued
+/// URLs. A power failure right after a sync must not lose any of that.
 fn progress(root: &Path, disk: &Disk) -> Option<(u64, u64)> {
     restore(disk, root);
     is_crawl(root).then(|| {
@@ -568,7 +573,7 @@ thread_local! {
     static N_RUNS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Crawls from what is on a disk; returns what was changed.
+/// Crawls from the contents of a disk and returns the changes.
 fn recorded(root: &Path, disk: &Disk, variant: Variant) -> Vec<Change> {
     restore(disk, root);
     let recording = Recording::start(root);
@@ -621,7 +626,7 @@ fn a_crawl_survives_power_cuts() {
         let at = random.below(changes.len() as u64 + 1) as usize;
         let mut disk = survivors(&empty, &changes[..at], cut, &mut random);
         println!("point {n}: {cut:?} after {at} of {} changes", changes.len());
-        // Every third crawl is cut again while it recovers, when it has just begun or later.
+        // Every third crawl is cut off again while it recovers, right after its start or later.
         if n % 3 == 0 {
             let again = recorded(&root, &disk, *variant);
             let most = if n % 2 == 0 { 60 } else { again.len() as u64 };
@@ -638,7 +643,7 @@ fn a_crawl_survives_power_cuts() {
     println!("{n_done} power cuts survived");
 }
 
-/// Changes as a crawl would have made them that forgets to sync the files of a part.
+/// Returns the changes of a crawl that forgets to sync the files of a part.
 fn without_syncs(root: &Path, changes: &[Change], part: &str) -> Vec<Change> {
     let mut paths: BTreeMap<u64, PathBuf> = BTreeMap::new();
     let mut kept = Vec::new();
@@ -658,7 +663,7 @@ fn without_syncs(root: &Path, changes: &[Change], part: &str) -> Vec<Change> {
     kept
 }
 
-/// Whether a crawl from what a power cut left does not end as it must.
+/// Whether a crawl from the result of a power failure ends incorrectly.
 fn is_found(root: &Path, disk: &Disk, variant: Variant) -> bool {
     let checked = std::panic::catch_unwind(|| {
         recorded(root, disk, variant);
@@ -698,8 +703,8 @@ fn issue_21_skipped_syncs_are_found() {
     }
 }
 
-/// The seen set, opened up to a mark, has all that was committed and synced up to it and nothing
-/// that came later, whatever a power cut left of runs, log and manifest.
+/// The seen set, opened up to a mark, contains everything that was committed and synced up to it
+/// and nothing later, whatever a power failure left of sorted runs, log and manifest.
 #[test]
 fn the_seen_set_goes_no_further_than_its_mark() {
     check_marks(seen::Merges::Here);
@@ -735,7 +740,7 @@ fn check_marks(merges: seen::Merges) {
     let mut random = SplitMix::new(11);
     restore(&empty, &root);
     let recording = Recording::start(&root);
-    // After how many changes which mark was synced, here and where the URLs are stored.
+    // The numbers of changes after which each mark was synced, here and where the URLs are stored.
     let mut synced = vec![(0, 0, 0)];
     let mut seen = Seen::open(&root, config).unwrap();
     let mut stored = 0;
@@ -765,7 +770,7 @@ fn check_marks(merges: seen::Merges) {
         restore(&disk, &root);
         let now = synced.partition_point(|(n_changes, ..)| *n_changes <= at);
         let (_, least, stored) = synced[now - 1];
-        // A run may be under way, before which the store was synced.
+        // A sorted run may be in progress, before which the store was synced.
         let stored = synced.get(now).map_or(stored, |next| next.2);
         let until = stored + random.below(3);
         let mut seen = Seen::open_until(&root, config, until).unwrap();

@@ -1,5 +1,5 @@
-//! What a crawl fetches first, end to end: mass, repeated links, redirects, sitemaps, shares, and
-//! the same order after a kill at any moment.
+//! The order of a crawl, end to end: mass, repeated links, redirects, sitemaps, shares, and the
+//! same order after a kill at any moment.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ fn order_of(web: &Web, settings: Settings) -> Vec<String> {
     web.targets("a.test")
 }
 
-/// A page that several others link to goes before those found earlier, also if the links have the
-/// same text on every page; breadth first does not care.
+/// A page that several others link to comes before those found earlier, even if the links have the
+/// same text on every page. Breadth first ignores this.
 #[test]
 fn repeated_links_count() {
     const LINKS: &[(&str, &[&str])] = &[
@@ -50,7 +50,7 @@ fn repeated_links_count() {
     assert_eq!(order, ["/", "/a", "/b", "/c", "/d", "/e"]);
 }
 
-/// A redirect passes all that it has to where it leads.
+/// A redirect passes its whole weight to its target.
 #[test]
 fn redirects_pass_everything_on() {
     let web = Web::new(ONE, |request| match request.target.as_str() {
@@ -62,8 +62,8 @@ fn redirects_pass_everything_on() {
     assert_eq!(order_of(&web, settings()), ["/", "/r", "/t", "/b", "/c"]);
 }
 
-/// Priorities of a sitemap order the pages that it lists, unless they are all the same; what is no
-/// number between 0 and 1 says nothing.
+/// Priorities in a sitemap order the pages that it lists, unless they are all the same. Values
+/// outside 0 to 1 are ignored.
 #[test]
 fn priorities_of_sitemaps_order_a_site() {
     let order = |priorities: [&'static str; 5]| {
@@ -92,7 +92,7 @@ fn priorities_of_sitemaps_order_a_site() {
     assert_eq!(order(absurd), ["/0", "/1", "/2", "/3", "/4"]);
 }
 
-/// A page of a hundred thousand links, and a thousand of them once more and to itself.
+/// A page of a hundred thousand links, a thousand of which are repeated, and links to itself.
 #[test]
 fn a_page_with_many_links() {
     let web = Web::new(ONE, |request| match request.target.as_str() {
@@ -186,7 +186,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What a kill at any request leaves of a crawl goes on in the order in which the crawl went on.
+/// After a kill at any request, a crawl continues in the order in which it would have continued.
 #[test]
 fn the_same_order_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
@@ -217,15 +217,15 @@ fn the_same_order_after_a_kill() {
         let summary = web.crawl(snapshot, careful(compact), HOME);
         assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
         let rest = web.targets("a.test");
-        // What was read when the kill came may not have been committed.
+        // Pages parsed at the time of the kill may not have been committed.
         assert!(whole.ends_with(&rest), "{n_before}: {rest:?} of {whole:?}");
         let n_again = (rest.len() + n_before).checked_sub(whole.len());
         assert!(n_again.is_some_and(|n| n <= 1), "{n_before}: {n_again:?}");
     }
 }
 
-/// Sites take turns by trust: one that many pages of others link to is not held back by one that
-/// has many pages and few links from elsewhere.
+/// Sites take turns by trust: a site that many pages of others link to is not held back by one with
+/// many pages and few links from elsewhere.
 #[test]
 fn trust_from_other_sites_counts() {
     const NAMES: &[(&str, &[&str])] = &[
@@ -258,7 +258,7 @@ fn trust_from_other_sites_counts() {
     settings.scope.reach = arose_crawl::settings::Reach::Web;
     settings.budget.pages = 20;
     settings.duplicates.stale_after = 0;
-    // One request at a time, so that somebody has to wait.
+    // One request at a time, so that hosts have to wait.
     settings.fetch.in_flight = 1;
     settings.polite.delay = 0.0;
     settings.polite.address_delay = 0.0;
@@ -278,8 +278,8 @@ fn trust_from_other_sites_counts() {
     assert!(status.sites[2].share < 0.2, "{:?}", status.sites);
 }
 
-/// A million pages, each a domain of its own, link to one page while its host rests: its mass is
-/// bounded, and every page is fetched once.
+/// A million pages, each with a domain of its own, link to one page while its host rests: its mass
+/// is bounded, and every page is fetched once.
 #[test]
 fn issue_26_a_million_pages_point_to_one() {
     const N_PAGES: u32 = 1_000_000;
@@ -307,6 +307,6 @@ fn issue_26_a_million_pages_point_to_one() {
         }
     }
     assert!(is_fetched.iter().all(|is_fetched| *is_fetched));
-    // The largest mass that there is.
+    // The largest possible mass.
     assert!((2000.0..=2048.0).contains(&mass), "{mass}");
 }

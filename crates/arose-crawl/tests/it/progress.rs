@@ -1,4 +1,4 @@
-//! A crawl gets on: nobody waits for others, nothing is given up for good, traps end.
+//! Progress of a crawl: no host waits for others, nothing is given up for good, traps end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -22,7 +22,8 @@ fn with_duplicates(server: &Server) -> Settings {
     }
 }
 
-/// From the first request of a host to the end of its last, and how many there were.
+/// Returns the time from the first request of a host to the end of its last, and the number of
+/// requests.
 fn course(server: &Server, name: &str) -> (Duration, usize) {
     let log = server.log();
     let records = || log.records.iter().filter(|record| *record.host == *name);
@@ -32,8 +33,8 @@ fn course(server: &Server, name: &str) -> (Duration, usize) {
     (end - start.unwrap_or_default().min(end), records().count())
 }
 
-/// A site of some hundred pages, over its budget after ten of them, beside so many hosts that send
-/// their robots.txt a byte a second or ask for two seconds between requests.
+/// A site of a few hundred pages, over its budget after ten of them, beside many hosts that send
+/// their robots.txt at a byte per second or require two seconds between requests.
 fn crawl_beside(n_slow: u32, n_seconds: f64) -> (Duration, usize) {
     let server = Server::start(Config {
         n_hosts: 1 + n_slow,
@@ -60,9 +61,9 @@ fn crawl_beside(n_slow: u32, n_seconds: f64) -> (Duration, usize) {
     course
 }
 
-/// Budgets order hosts and leave nothing idle: beside twenty slow hosts a fast site is fetched
-/// within five per cent of the time that it takes alone. The machine may be busy with other tests,
-/// so the best of three tries counts.
+/// Budgets order hosts and leave nothing idle: beside twenty slow hosts, a fast site is fetched
+/// within 5% of the time that it takes alone. The machine may be busy with other tests, so the best
+/// of three attempts counts.
 #[test]
 fn slow_hosts_leave_no_site_waiting() {
     let (alone, n_alone) = crawl_beside(0, 30.0);
@@ -75,7 +76,7 @@ fn slow_hosts_leave_no_site_waiting() {
     assert!(beside.len() < 3, "{beside:?} beside {alone:?} alone");
 }
 
-/// Three sites with the same home page: all are seeds, so all are crawled, even where the links of
+/// Three sites with the same home page: all are seeds, so all are crawled, even if the links of
 /// duplicates are never followed.
 #[test]
 fn seeds_are_followed_whatever_they_duplicate() {
@@ -98,7 +99,8 @@ fn seeds_are_followed_whatever_they_duplicate() {
 }
 
 /// An endless calendar, whose pages differ in numbers alone, and links that carry a new session
-/// each time: neither gets many more requests than it takes to notice, and all real pages come.
+/// each time: neither gets many more requests than are needed to notice it, and all real pages are
+/// fetched.
 #[test]
 fn calendars_and_sessions_are_noticed() {
     let server = web(&[(Kind::Calendar, 1), (Kind::FreshSessions, 1)], 5);
@@ -134,7 +136,7 @@ fn lines(folder: &Path) -> BTreeMap<String, serde_json::Value> {
     json.collect()
 }
 
-/// The record that a line of the index leads to, as text.
+/// Returns the record at the position of a line of the index, as text.
 fn record(folder: &Path, line: &serde_json::Value) -> String {
     let text = |name: &str| line[name].as_str().unwrap().to_owned();
     let number = |name: &str| text(name).parse::<usize>().unwrap();
@@ -160,8 +162,9 @@ fn duplicates() -> Server {
     )
 }
 
-/// Near duplicates are stored whole and say what they resemble; a page with the payload of another
-/// is a revisit, and the record that it refers to has that payload. So every page replays.
+/// Near duplicates are stored completely and name the page they duplicate. A page with the payload
+/// of another is a revisit, and the record that it refers to has that payload. So every page
+/// replays.
 #[test]
 fn archives_replay() {
     let server = duplicates();
@@ -201,7 +204,7 @@ fn archives_replay() {
     server.stop().unwrap();
 }
 
-/// Bodies of near duplicates are dropped where the settings say so, and those of no other page.
+/// Bodies of near duplicates are dropped if the settings say so, and those of no other page.
 #[test]
 fn bodies_are_dropped_on_demand() {
     let server = duplicates();
@@ -218,7 +221,7 @@ fn bodies_are_dropped_on_demand() {
     server.stop().unwrap();
 }
 
-/// Replays every line of the index, and prints how many had the payload that their digest says.
+/// Replays every line of the index, and prints how many had the payload of their digest.
 const REPLAY: &str = r#"
 import base64, glob, hashlib, json, sys
 from warcio.archiveiterator import ArchiveIterator
@@ -241,7 +244,7 @@ for line in lines:
 print(len(lines))
 "#;
 
-/// The reference implementation in Python replays the archive, where it is installed.
+/// The reference implementation in Python replays the archive, if it is installed.
 fn replay_by_warcio(folder: &Path) {
     let Ok(python) = std::env::var("AROSE_PYTHON") else {
         println!("skipped: AROSE_PYTHON names no interpreter with the package warcio");
@@ -261,8 +264,8 @@ fn replay_by_warcio(folder: &Path) {
     assert_eq!(n_lines, index_lines(folder).unwrap().len());
 }
 
-/// The pages of a mirror are duplicates: with `last` and `first` all of them come, with `never`
-/// those that its home page leads to, since that is a seed.
+/// The pages of a mirror are duplicates. With `last` and `first` all of them are fetched; with
+/// `never`, those that its home page links to, because that is a seed.
 #[test]
 fn links_of_duplicates_are_followed_as_set() {
     let server = Server::start(Config {
@@ -315,8 +318,8 @@ fn links_of_duplicates_are_followed_as_set() {
     server.stop().unwrap();
 }
 
-/// The IPv4 address of a name is not told in time while its IPv6 address is said not to exist: that
-/// name may exist, so what waits there goes on waiting.
+/// The IPv4 address of a host name is not returned in time, while its IPv6 address is said not to
+/// exist. That host may exist, so its URLs stay queued.
 #[test]
 fn half_an_answer_is_none() {
     let server = web(&[(Kind::NameHalfSilence, 1)], 2);
