@@ -19,7 +19,7 @@
 //! count, which the caller must detect.
 //!
 //! *Papers.* Cho & Garcia-Molina 2003; Kolobov et al. 2019; Azar et al. 2018; Busa-Fekete et al.
-//! 2025 for the values with signals. *Cost.* 24 bytes per page; a decision takes about a
+//! 2025 for the values with signals. *Cost.* 23 bytes per page; a decision takes about a
 //! microsecond. *Error.* Changes of real pages come in bursts; the replay in `bench/freshness`
 //! measures how close the result is to the optimum. *Not for* pages whose rate changes with the
 //! season: histories do not forget.

@@ -8,11 +8,12 @@
 //! were computed with another threshold are accurate enough for ordering pages. If the threshold
 //! has fallen by a fifth, all of them are computed again, a few at a time.
 //!
-//! *Cost.* 8 bytes and one bit per page here, and 16 bytes for its [`Stats`], which the caller
-//! stores; about 3 decisions per visit. Politeness needs no additional code: a page of a busy host
+//! *Cost.* 7 bytes and one bit per page here, and 16 bytes for its [`Stats`], which the caller
+//! stores; about 3 decisions per visit. Times in the queue are rounded down to 8 seconds, and those
+//! more than two years away to that; what a page is worth is computed from exact times. Politeness needs no additional code: a page of a busy host
 //! waits, and its value grows.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, BinaryHeap};
 
 use super::{History, Posterior, Prior, Quality, Value};
@@ -116,10 +117,11 @@ pub struct Schedule {
     threshold: f64,
     /// The highest threshold with which a time in the queue was computed.
     highest: f64,
-    /// Times and pages in one number, the time first.
-    due: BinaryHeap<Reverse<u64>>,
+    due: BinaryHeap<Reverse<Entry>>,
     /// Pages whose times are being computed again.
-    outdated: BinaryHeap<Reverse<u64>>,
+    outdated: BinaryHeap<Reverse<Entry>>,
+    /// The time that entries count from.
+    base: u32,
     /// A bit per page: whether it is in one of these queues.
     is_queued: Vec<u64>,
     /// Pages announced as changed, with earlier times than those in the queues.
@@ -159,6 +161,7 @@ impl Schedule {
             highest: 0.0,
             due: BinaryHeap::new(),
             outdated: BinaryHeap::new(),
+            base: 0,
             is_queued: Vec::new(),
             announced: BTreeSet::new(),
             owed: 0.0,
@@ -292,6 +295,7 @@ impl Schedule {
     pub fn add(&mut self, page: u32, pages: &impl Pages, now: u32) -> Option<u32> {
         let time = self.time_of(page, pages, now)?;
         self.add_at(page, time);
+        self.rebase(now);
         Some(time)
     }
 
@@ -301,11 +305,31 @@ impl Schedule {
             return;
         }
         self.highest = self.highest.max(self.threshold);
+        if self.is_empty() {
+            self.base = base_at(time);
+        }
         // Growing by doubling would take twice the memory.
         if self.due.len() == self.due.capacity() {
             self.due.reserve_exact(self.due.len() / 16 + 64);
         }
-        self.due.push(Reverse(entry(page, time)));
+        let entry = Entry::new(page, time, self.base);
+        self.due.push(Reverse(entry));
+    }
+
+    /// Makes entries count from another time, if the present is near the end of what they can hold.
+    fn rebase(&mut self, now: u32) {
+        let base = base_at(now);
+        if self.base.abs_diff(base) <= SPAN / 4 {
+            return;
+        }
+        let before = std::mem::replace(&mut self.base, base);
+        for queue in [&mut self.due, &mut self.outdated] {
+            let mut entries = std::mem::take(queue).into_vec();
+            for Reverse(entry) in &mut entries {
+                *entry = Entry::new(entry.page(), entry.time(before), base);
+            }
+            *queue = entries.into();
+        }
     }
 
     /// Records whether a page is in a queue; returns whether it was.
@@ -345,6 +369,7 @@ impl Schedule {
             true => budget.max(0.0),
             false => 0.0,
         };
+        self.rebase(now);
         self.renew(pages, now);
         // An unspent budget is not accumulated for a burst.
         self.owed = (self.owed + budget).min(budget.max(1.0) * 2.0);
@@ -389,8 +414,8 @@ impl Schedule {
             let Some(Reverse(entry)) = self.outdated.pop() else {
                 return;
             };
-            self.set_queued(entry as u32, false);
-            self.add(entry as u32, pages, now);
+            self.set_queued(entry.page(), false);
+            self.add(entry.page(), pages, now);
         }
         // The memory by which one queue grows is released by the other.
         if self.outdated.capacity() > self.outdated.len() + self.outdated.len() / 8 + 64 {
@@ -455,12 +480,18 @@ impl Schedule {
         let queued = [&self.due, &self.outdated].map(|queue| queue.peek().map(|first| first.0));
         let queued = queued.into_iter().flatten().min();
         let announced = self.announced.first().copied();
-        let announced = announced.map(|(time, page)| entry(page, time));
-        let entry = queued.into_iter().chain(announced).min()?;
+        let announced = announced.map(|(time, page)| (Entry::new(page, time, self.base), time));
+        let queued = queued.map(|entry| (entry, entry.time(self.base)));
+        let is_announced = match (queued, announced) {
+            (Some(queued), Some(announced)) => announced.0 < queued.0,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        let (entry, time) = if is_announced { announced } else { queued }?;
         Some(Candidate {
-            page: entry as u32,
-            time: (entry >> 32) as u32,
-            is_announced: queued != Some(entry),
+            page: entry.page(),
+            time,
+            is_announced,
             value: 0.0,
         })
     }
@@ -470,7 +501,7 @@ impl Schedule {
             self.announced.pop_first();
             return;
         }
-        let entry = Reverse(entry(first.page, first.time));
+        let entry = Reverse(Entry::new(first.page, first.time, self.base));
         let is_outdated = self.outdated.peek() == Some(&entry);
         let queue = match is_outdated {
             true => &mut self.outdated,
@@ -543,6 +574,56 @@ const MAX_RENEWED: usize = 20_000;
 const LEAST: f64 = 1e-9;
 const MOST: f64 = 1e9;
 
-fn entry(page: u32, time: u32) -> u64 {
-    u64::from(time) << 32 | u64::from(page)
+/// A page and the time of its turn since the base of its schedule, in 7 bytes. The time comes first,
+/// in units of [`UNIT`] seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry([u8; 7]);
+
+/// Seconds to which times are rounded.
+const UNIT: u32 = 8;
+
+/// Seconds that entries can hold: four years.
+const SPAN: u32 = UNIT << 24;
+
+/// The base of entries whose times are around this one.
+fn base_at(time: u32) -> u32 {
+    time.saturating_sub(SPAN / 2) / UNIT * UNIT
+}
+
+impl Entry {
+    fn new(page: u32, time: u32, base: u32) -> Self {
+        let units = time.saturating_sub(base).min(SPAN - 1) / UNIT;
+        let [_, a, b, c] = units.to_be_bytes();
+        let [d, e, f, g] = page.to_be_bytes();
+        Self([a, b, c, d, e, f, g])
+    }
+
+    fn page(self) -> u32 {
+        let [.., a, b, c, d] = self.0;
+        u32::from_be_bytes([a, b, c, d])
+    }
+
+    fn time(self, base: u32) -> u32 {
+        let [a, b, c, ..] = self.0;
+        base.saturating_add(u32::from_be_bytes([0, a, b, c]) * UNIT)
+    }
+
+    fn key(self) -> u64 {
+        let [a, b, c, d, e, f, g] = self.0;
+        u64::from_be_bytes([0, a, b, c, d, e, f, g])
+    }
+}
+
+impl Ord for Entry {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Entry {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }

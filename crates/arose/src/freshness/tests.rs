@@ -631,6 +631,38 @@ fn clocks_that_jump_starve_no_page() {
     assert_eq!(schedule.tick(&known, now, f64::NAN), []);
 }
 
+/// Entries hold four years: a schedule that lives longer, or whose first page is due at another
+/// time, still visits pages in the order of their times.
+#[test]
+fn schedules_outlive_their_entries() {
+    let year = 365 * 86_400;
+    let mut known = Known {
+        priors: vec![Prior::default()],
+        stats: vec![Stats::new(year, 1.0); 64],
+    };
+    let mut schedule = Schedule::new(Value::Harmonic, 3600);
+    schedule.add_at(0, u32::MAX);
+    (1..64).for_each(|page| {
+        schedule.add(page, &known, year);
+    });
+    let mut last = [0_u32; 64];
+    for day in 0..365 * 20 {
+        let now = year + day * 86_400;
+        for page in schedule.tick(&known, now, 1.0) {
+            last[page as usize] = now;
+            known.stats[page as usize].visit(now, false);
+            schedule.add(page, &known, now);
+        }
+        let longest = last.iter().map(|last| now.saturating_sub(*last)).max();
+        let is_warm = day > 365;
+        assert!(
+            !is_warm || longest < Some(100 * 86_400),
+            "{longest:?} on day {day}"
+        );
+    }
+    assert_eq!(schedule.len(), 64);
+}
+
 #[test]
 fn stats_keep_what_they_are_told() {
     assert_eq!(size_of::<Stats>(), 16);
