@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | `read` | a part of the input | shards: documents, sketches, tokens |
 //! | `keys` | documents and sketches of a shard | `ENTRY` per table and `CONTENT`, by key |
-//! | `runs` | entries and contents with one hash | `LIVE`: documents that share a key, by shard; `CLASS` and `COPIES`: exact duplicates, by shard of the first |
+//! | `runs` | entries and contents with one hash | `LIVE`: documents that share a key, by shard; `CLASS` and `COPIES`: exact duplicates, by shard of the first; `COPY` under the policy `content`, by shard |
 //! | `live` | sketches and `LIVE` of a shard | `MEMBER`, `LONG`: key and sketch, if not read later, by key |
 //! | `candidates` | members with one hash | `PAIR`, by the later document |
 //! | `groups` | pairs | `WANT`: documents to fetch, by shard; `JUDGE`: pairs to verify, by group |
@@ -34,6 +34,25 @@
 //! | `list` | documents and `LISTED` of a shard | rows of pairs |
 //! | `spans` | documents and verdicts of a shard | `SPANS`: kept records, by part of the input |
 //! | `kept` | `SPANS` of a part of the input | rows of files |
+//!
+//! Under the policy `content`, sketches depend on the text that sites repeat, so `keys` is replaced
+//! by these steps. Exact duplicates are found before, by `contents` and `runs`:
+//!
+//! | step | input, by part | output |
+//! |---|---|---|
+//! | `contents` | documents of a shard | `CONTENT`, by content |
+//! | `pages` | documents and sites of a shard | `SITE`, by site |
+//! | `sites` | documents of sites | `PAGE`: documents of sites with enough pages, by shard |
+//! | `postings` | documents, tokens and `PAGE` of a shard | `POSTING`: word pairs of pages, by word pair and site |
+//! | `counts` | postings with one hash | `REPEATED`: word pairs that enough pages contain, by shard; `FRAMED`: the same without documents |
+//! | `repeats` | `FRAMED` | rows |
+//! | `weights` | documents, tokens, `REPEATED` and `COPY` of a shard | `MARKS` and `OTHERS`: sketches and counts, by shard |
+//! | `mark-keys` | documents, `COPY` and `MARKS` of a shard | `ENTRY`, by key |
+//!
+//! After the last `stars`, kept documents are grouped by their versions. `version-pairs` outputs the
+//! pairs of documents kept in place of versions. These are verified, `attach-later` addresses them
+//! by component (`LATER`), and `versions` forms the groups (`VERSION`, by shard), which `decide`
+//! passes on (`GROUP`).
 //!
 //! The pairs that `stars` outputs pass through `groups`, `fetch` and `verify` again, and clusters
 //! are formed from all links, until nothing new is found (at most [`MAX_REPAIRS`] times).
@@ -57,20 +76,23 @@ mod groups;
 mod kept;
 mod read;
 mod runs;
+mod sites;
 mod spill;
 mod stars;
 mod tables;
 mod verify;
+mod versions;
 mod wire;
 
 use std::path::PathBuf;
 
-use arose::rule::Criterion;
+use arose::rule::{Criterion, Remove};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Error;
 use crate::config::Config;
+use crate::marks::{MarkTables, Marks};
 use crate::record::{Ordinal, Samples, Vectors};
 use crate::scheme::{Bands, Rules, Tables};
 
@@ -123,15 +145,37 @@ pub mod kind {
     pub const PLACES: i32 = 16;
     /// Accepted pairs for the rows of pairs.
     pub const LINKED: i32 = 17;
-    /// Exact duplicates, one by one.
-    pub const COPIES: i32 = 18;
     /// Documents that share a key of a large bucket.
-    pub const LONG: i32 = 19;
+    pub const LONG: i32 = 18;
     /// Kept records.
-    pub const SPANS: i32 = 20;
+    pub const SPANS: i32 = 19;
+    /// Documents of sites.
+    pub const SITE: i32 = 20;
+    /// Documents of sites with enough pages, and their pages.
+    pub const PAGE: i32 = 21;
+    /// Word pairs of pages.
+    pub const POSTING: i32 = 22;
+    /// Word pairs of documents that other pages of the site contain.
+    pub const REPEATED: i32 = 23;
+    /// Documents that are not the first of their content.
+    pub const COPY: i32 = 24;
+    /// Sketches of a shard that depend on repeated text.
+    pub const MARKS: i32 = 25;
+    /// For each word pair of a document, the number of other pages that contain it.
+    pub const OTHERS: i32 = 26;
+    /// Accepted pairs of documents kept in place of versions.
+    pub const LATER: i32 = 27;
+    /// Documents whose content is a version of another.
+    pub const VERSION: i32 = 28;
+    /// The kept document under which versions are grouped.
+    pub const GROUP: i32 = 29;
+    /// Exact duplicates, one by one.
+    pub const COPIES: i32 = 30;
+    /// Word pairs that enough pages of a site contain.
+    pub const FRAMED: i32 = 31;
 
     /// All kinds, by name.
-    pub const ALL: [(&str, i32); 22] = [
+    pub const ALL: [(&str, i32); 33] = [
         ("NOTE", NOTE),
         ("DOCS", DOCS),
         ("TOKENS", TOKENS),
@@ -151,9 +195,20 @@ pub mod kind {
         ("VERDICT", VERDICT),
         ("PLACES", PLACES),
         ("LINKED", LINKED),
-        ("COPIES", COPIES),
         ("LONG", LONG),
         ("SPANS", SPANS),
+        ("SITE", SITE),
+        ("PAGE", PAGE),
+        ("POSTING", POSTING),
+        ("REPEATED", REPEATED),
+        ("COPY", COPY),
+        ("MARKS", MARKS),
+        ("OTHERS", OTHERS),
+        ("LATER", LATER),
+        ("VERSION", VERSION),
+        ("GROUP", GROUP),
+        ("COPIES", COPIES),
+        ("FRAMED", FRAMED),
     ];
 }
 
@@ -284,6 +339,14 @@ impl Worker {
 fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, Error> {
     Ok(match name {
         "keys" => runs::keys(config, context)?,
+        "contents" => Box::new(runs::Contents::new(context)),
+        "pages" => Box::new(sites::Pages::new(context)),
+        "sites" => Box::new(sites::Sites::new(context)),
+        "postings" => Box::new(sites::Postings::new(config, context)),
+        "counts" => Box::new(sites::Counts::new(context)),
+        "repeats" => Box::new(sites::Repeats),
+        "weights" => Box::new(sites::Weights::new(config, context)),
+        "mark-keys" => Box::new(sites::MarkKeys::new(config, context)?),
         "runs" => Box::new(runs::Runs::new(config, context)),
         "live" => candidates::live(config, context),
         "candidates" => candidates::candidates(config, context)?,
@@ -294,8 +357,11 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
         "whole" => components::whole(context),
         "large" => components::large_star(context),
         "small" => components::small_star(context),
-        "attach" => Box::new(stars::Attach::new(context)),
-        "stars" => Box::new(stars::Stars::new(context)),
+        "attach" => Box::new(stars::Attach::new(context, kind::LINK)),
+        "attach-later" => Box::new(stars::Attach::new(context, kind::LATER)),
+        "stars" => Box::new(stars::Stars::new(config, context)),
+        "version-pairs" => Box::new(versions::Pairs::new(config, context)),
+        "versions" => Box::new(versions::Groups::new(config, context)),
         "decide" => Box::new(stars::Decide::new(context)),
         "documents" => Box::new(tables::Documents::new(config, context)),
         "linked" => Box::new(tables::Linked::new(context)),
@@ -342,9 +408,7 @@ pub fn settings(config: &Config) -> Value {
 pub fn check_policy(config: &Config) -> Result<(), Error> {
     let criterion = config.policy.criterion;
     match criterion {
-        Criterion::Content(_) | Criterion::Contained(_) | Criterion::Url => {
-            Err(Error::PolicyOnCluster(criterion.name()))
-        }
+        Criterion::Contained(_) | Criterion::Url => Err(Error::PolicyOnCluster(criterion.name())),
         _ => Ok(()),
     }
 }
@@ -362,6 +426,10 @@ pub struct Sizes {
     pub content: usize,
     /// Whether sketches are MinHash values, with additional vectors.
     pub has_samples: bool,
+    /// Whether sketches depend on the text that sites repeat.
+    pub has_marks: bool,
+    /// Whether kept documents are grouped by their versions.
+    pub has_versions: bool,
 }
 
 /// Returns the sizes of messages under these settings.
@@ -375,6 +443,10 @@ pub fn sizes(config: &Config) -> Result<Sizes, Error> {
             let tables = Bands::new(config, threshold)?.n_tables();
             (tables, size_of::<Samples>(), true)
         }
+        Criterion::Content(_) => {
+            let tables = MarkTables::new(config)?.n_tables();
+            (tables, size_of::<Marks>(), false)
+        }
         _ => (Rules::new(config)?.n_tables(), size_of::<Vectors>(), false),
     };
     let [entry, content] = runs::MESSAGE_BYTES;
@@ -384,15 +456,18 @@ pub fn sizes(config: &Config) -> Result<Sizes, Error> {
         entry,
         content,
         has_samples,
+        has_marks: matches!(config.policy.criterion, Criterion::Content(_)),
+        has_versions: config.policy.criterion == Criterion::Content(Remove::Same),
     })
 }
 
-/// Returns the names and types of the rows that `documents`, `list` and `kept` output.
+/// Returns the names and types of the rows that `documents`, `list`, `kept` and `repeats` output.
 #[must_use]
-pub fn schemas() -> [(&'static str, arrow_schema::Schema); 3] {
+pub fn schemas() -> [(&'static str, arrow_schema::Schema); 4] {
     [
         ("documents", crate::stage::tables::document_schema()),
         ("pairs", crate::stage::tables::pair_schema()),
         ("kept", kept::schema()),
+        ("repeats", crate::results::repeated::schema()),
     ]
 }

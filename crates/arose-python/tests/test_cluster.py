@@ -138,10 +138,27 @@ def kept_lines(engine, options):
     return found
 
 
-@pytest.mark.parametrize("policy", ["jaccard", "b", "c", "combined", "site"])
+@pytest.mark.parametrize("policy", ["content", "jaccard", "b", "c", "combined", "site"])
 @pytest.mark.parametrize("cap", [4096, 2])
 def test_every_policy(lines, policy, cap):
     check(lines, policy=policy, cap=cap)
+
+
+@pytest.mark.parametrize("remove", ["same", "content"])
+@pytest.mark.parametrize("site_counts", ["exact", "sampled"])
+@pytest.mark.parametrize("keep", ["first", "newest"])
+def test_issue_24_contents(lines, remove, site_counts, keep):
+    """Templates, versions, copies on other sites, and documents without a URL."""
+    check(lines, policy="content", remove=remove, site_counts=site_counts, keep=keep)
+    local = arose.dedup(lines, policy="content", remove=remove, site_counts=site_counts)
+    engine, found = run(lines, 3, 1, 9_000, policy="content", remove=remove, site_counts=site_counts)
+    counts, sites = local.summary["counts"], local.summary["sites"]
+    for name in ["version_groups", "versions"]:
+        assert found.get("versions", {}).get(name, 0) == counts[name], name
+    assert sites["sites"] > 3 and found["pages"] == {k: sites[k] for k in ["sites", "pages"]}
+    assert found["counts"] == {"framed": sites["framed_word_pairs"]}
+    assert sites["framed_word_pairs"] > (100 if site_counts == "exact" else 5)
+    assert len(engine.rows["repeats"]) == sites["framed_word_pairs"]
 
 
 @pytest.mark.parametrize("keep", ["longest", "newest", "copies", "priority"])
@@ -225,7 +242,7 @@ def test_issue_31_unknown_options_are_refused_by_name():
         _options({"damaged": "explode"})
     with pytest.raises(arose.SettingError, match="cap='many', expected a whole number"):
         _options({"cap": "many"})
-    for policy in ["content", "contained", "url"]:
+    for policy in ["contained", "url"]:
         with pytest.raises(arose.AroseError, match=policy):
             _arose.settings(json.dumps(_options({"policy": policy})))
 

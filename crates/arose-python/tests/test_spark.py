@@ -57,6 +57,7 @@ def check(lines, out, **options):
             assert summary["counts"][name] == count, name
     assert summary["settings"] == local.summary["settings"]
     assert summary["cap"] == local.summary["cap"]
+    assert summary["sites"] == local.summary["sites"]
     return summary
 
 
@@ -71,7 +72,15 @@ def kept(folder):
 
 @pytest.mark.parametrize(
     ("policy", "partitions", "cap"),
-    [("jaccard", 3, 10_000), ("b", 2, 10_000), ("c", 1, 10_000), ("combined", 4, 5), ("site", 5, 6)],
+    [
+        ("content", 3, 10_000),
+        ("content", 2, 5),
+        ("jaccard", 3, 10_000),
+        ("b", 2, 10_000),
+        ("c", 1, 10_000),
+        ("combined", 4, 5),
+        ("site", 5, 6),
+    ],
 )
 def test_rows_are_those_of_the_local_run(spark, lines, tmp_path, policy, partitions, cap):
     out = os.fspath(tmp_path / "out")

@@ -28,28 +28,36 @@ const BATCH_ROWS: usize = 1 << 16;
 
 /// Writes the counts of a run, which are in order of their keys, as a table.
 pub(crate) fn write(counts: &Path, path: &Path) -> Result<(), crate::Error> {
-    let fields = vec![
-        Field::new("key", DataType::UInt64, false),
-        Field::new("other_pages", DataType::UInt32, false),
-    ];
-    let mut table = Table::create(path, Schema::new(fields))?;
+    let mut table = Table::create(path, schema())?;
     let mut counts = Scan::<Framed>::open(counts)?;
     while counts.left() > 0 {
-        let (mut keys, mut others) = (Vec::new(), Vec::new());
+        let mut some = Vec::new();
         while let Some(framed) = counts.next()? {
-            keys.push(framed.key);
-            others.push(framed.n_others as u32);
-            if keys.len() == BATCH_ROWS {
+            some.push(framed);
+            if some.len() == BATCH_ROWS {
                 break;
             }
         }
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt64Array::from(keys)),
-            Arc::new(UInt32Array::from(others)),
-        ];
-        table.write(columns)?;
+        table.write(columns(&some))?;
     }
     table.close()
+}
+
+pub(crate) fn schema() -> Schema {
+    Schema::new(vec![
+        Field::new("key", DataType::UInt64, false),
+        Field::new("other_pages", DataType::UInt32, false),
+    ])
+}
+
+/// Returns the columns of rows for these word pairs.
+pub(crate) fn columns(framed: &[Framed]) -> Vec<ArrayRef> {
+    let keys = framed.iter().map(|framed| framed.key);
+    let others = framed.iter().map(|framed| framed.n_others as u32);
+    vec![
+        Arc::new(UInt64Array::from_iter_values(keys)),
+        Arc::new(UInt32Array::from_iter_values(others)),
+    ]
 }
 
 /// The text of chosen documents of a run that their sites repeat.

@@ -212,7 +212,7 @@ fn read<E: From<Error>>(
 }
 
 /// Names of 32-bit columns in the tables of a run on a single machine.
-const NARROW: [&str; 3] = ["n_tokens", "b_sim", "c_sim"];
+const NARROW: [&str; 4] = ["n_tokens", "b_sim", "c_sim", "other_pages"];
 
 /// Converts a batch to the types of a run on a single machine. A cluster writes only signed numbers
 /// of 64 bits, since Spark has no unsigned ones.

@@ -12,6 +12,7 @@ use super::wire::{Cursor, Message, Sink};
 use super::{Context, Step, groups, kind};
 use crate::Error;
 use crate::config::Config;
+use crate::marks::{MarkTables, Marks};
 use crate::record::{Ordinal, PairKey, Samples, Vectors};
 use crate::scheme::{Bands, Rules, Tables};
 use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge};
@@ -20,6 +21,7 @@ use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge};
 pub(super) fn live(config: &Config, context: Context) -> Box<dyn Step> {
     let n_bytes = match config.policy.criterion {
         Criterion::Jaccard(_) => size_of::<Samples>(),
+        Criterion::Content(_) => size_of::<Marks>(),
         _ => size_of::<Vectors>(),
     };
     let cap = config.cap.get();
@@ -105,6 +107,10 @@ pub(super) fn candidates(config: &Config, context: Context) -> Result<Box<dyn St
     Ok(match config.policy.criterion {
         Criterion::Jaccard(threshold) => {
             let tables = Bands::new(config, threshold)?;
+            Box::new(Compare::new(tables, config.cap.get(), context))
+        }
+        Criterion::Content(_) => {
+            let tables = MarkTables::new(config)?;
             Box::new(Compare::new(tables, config.cap.get(), context))
         }
         _ => Box::new(Compare::new(Rules::new(config)?, config.cap.get(), context)),

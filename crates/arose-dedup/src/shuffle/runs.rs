@@ -123,23 +123,12 @@ impl<T: Tables + Send> Step for Keys<T> {
         let start = self.context.start_of(message.part)? + message.seq as Ordinal;
         for (index, (record, sketch)) in docs.records.iter().zip(&sketches).enumerate() {
             let doc = start + index as Ordinal;
-            // Empty documents are never duplicates.
-            if record.flags & EMPTY == 0 {
-                self.push_content(doc, record, out)?;
-            }
+            push_content(&self.context, doc, record, out)?;
             if record.flags & (SHORT | EMPTY) != 0 {
                 continue;
             }
-            for table in 0..self.tables.n_tables() {
-                let entry = Entry {
-                    key: self.tables.key(table, sketch),
-                    table,
-                    doc,
-                    digest: record.digest[0],
-                };
-                let part = self.context.part_of(hash(table, entry.key));
-                out.push(kind::ENTRY, part, doc.into(), &[bytemuck::bytes_of(&entry)])?;
-            }
+            let (tables, context) = (&self.tables, &self.context);
+            push_keys(tables, context, doc, record.digest[0], sketch, out)?;
         }
         Ok(())
     }
@@ -149,20 +138,71 @@ impl<T: Tables + Send> Step for Keys<T> {
     }
 }
 
-impl<T> Keys<T> {
-    fn push_content(&self, doc: Ordinal, record: &DocRecord, out: &mut Sink) -> Result<(), Error> {
-        let content = Content {
-            digest: record.digest,
-            fetched: record.fetched,
-            weight: record.weight.to_bits(),
-            n_bytes: record.n_bytes,
-            n_tokens: record.n_tokens,
+/// Sends a document to the parts of its keys.
+pub(super) fn push_keys<T: Tables>(
+    tables: &T,
+    context: &Context,
+    doc: Ordinal,
+    digest: u64,
+    sketch: &T::Sketch,
+    out: &mut Sink,
+) -> Result<(), Error> {
+    (0..tables.n_tables()).try_for_each(|table| {
+        let entry = Entry {
+            key: tables.key(table, sketch),
+            table,
             doc,
-            unused: 0,
+            digest,
         };
-        let part = self.context.part_of(mix(record.digest[0]));
-        let seq = doc.into();
-        out.push(kind::CONTENT, part, seq, &[bytemuck::bytes_of(&content)])
+        let part = context.part_of(hash(table, entry.key));
+        out.push(kind::ENTRY, part, doc.into(), &[bytemuck::bytes_of(&entry)])
+    })
+}
+
+/// Sends a document to the part of its content. Empty documents are never duplicates.
+fn push_content(
+    context: &Context,
+    doc: Ordinal,
+    record: &DocRecord,
+    out: &mut Sink,
+) -> Result<(), Error> {
+    if record.flags & EMPTY != 0 {
+        return Ok(());
+    }
+    let content = Content {
+        digest: record.digest,
+        fetched: record.fetched,
+        weight: record.weight.to_bits(),
+        n_bytes: record.n_bytes,
+        n_tokens: record.n_tokens,
+        doc,
+        unused: 0,
+    };
+    let part = context.part_of(mix(record.digest[0]));
+    let seq = doc.into();
+    out.push(kind::CONTENT, part, seq, &[bytemuck::bytes_of(&content)])
+}
+
+/// The step that sends documents to the parts of their contents, for policies whose keys are
+/// computed later.
+pub(super) struct Contents(Context);
+
+impl Contents {
+    pub(super) fn new(context: Context) -> Self {
+        Self(context)
+    }
+}
+
+impl Step for Contents {
+    fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
+        let docs = Docs::of(message)?;
+        let start = self.0.start_of(message.part)? + message.seq as Ordinal;
+        let mut docs = (start..).zip(&docs.records);
+        docs.try_for_each(|(doc, record)| push_content(&self.0, doc, record, out))
+    }
+
+    fn end(&mut self, _: i64, _: &mut Sink) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -175,6 +215,8 @@ pub(super) fn hash(table: u32, key: u64) -> u64 {
 pub(super) struct Runs {
     keep: Keep,
     cap: usize,
+    /// Whether the shards of copies need to know them.
+    tells_copies: bool,
     context: Context,
     scratch: Scratch,
     entries: Option<Sorter<Entry>>,
@@ -235,6 +277,7 @@ impl Runs {
         Self {
             keep: config.keep,
             cap: config.cap.get(),
+            tells_copies: matches!(config.policy.criterion, Criterion::Content(_)),
             scratch: Scratch::new(&context),
             context,
             entries: None,
@@ -327,6 +370,11 @@ impl Runs {
             equal.best = *content;
         }
         equal.copies.docs.push(content.doc);
+        if self.tells_copies {
+            let part = self.context.shard_of(content.doc);
+            let seq = content.doc.into();
+            out.push(kind::COPY, part, seq, &[&content.doc.to_le_bytes()])?;
+        }
         match equal.copies.docs.len() >= MAX_COPIES {
             true => self.push_copies(&mut equal.copies, out),
             false => Ok(()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use arose::mix::mix;
+use arose::rule::Criterion;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
@@ -12,6 +13,7 @@ use super::spill::Scratch;
 use super::wire::{Message, Sink, misfit};
 use super::{Context, Step, groups, kind};
 use crate::Error;
+use crate::config::Config;
 use crate::lookup::Flags;
 use crate::record::{Ordinal, Scores};
 use crate::sorter::Sorter;
@@ -22,16 +24,19 @@ use crate::stage::repair::{Around, Centre};
 /// The step that sends the pairs of a component to one part.
 pub(super) struct Attach {
     context: Context,
+    /// The kind of the output.
+    kind: i32,
     nodes: Nodes,
     /// The nodes of the part with their components; none until the first pair arrives.
     labels: Option<Vec<[Ordinal; 2]>>,
 }
 
 impl Attach {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(context: Context, kind: i32) -> Self {
         Self {
             nodes: Nodes::new(&context),
             context,
+            kind,
             labels: None,
         }
     }
@@ -63,7 +68,7 @@ impl Step for Attach {
             let at = labels.binary_search_by_key(&doc, |[node, _]| *node);
             let [_, label] = labels[at.map_err(|_| misfit("a pair", doc))?];
             let part = self.context.part_of(mix(label.into()));
-            out.push(kind::LINK, part, label.into(), &[bytemuck::bytes_of(&link)])?;
+            out.push(self.kind, part, label.into(), &[bytemuck::bytes_of(&link)])?;
         }
         self.labels = Some(labels);
         Ok(())
@@ -91,6 +96,7 @@ const MANY_DOCS: usize = 1 << 20;
 /// the kept documents. Pairs go to files.
 pub(super) struct Stars {
     context: Context,
+    criterion: Criterion,
     scratch: Scratch,
     links: Option<Sorter<Link>>,
     docs: Vec<Ordinal>,
@@ -99,8 +105,9 @@ pub(super) struct Stars {
 }
 
 impl Stars {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(config: &Config, context: Context) -> Self {
         Self {
+            criterion: config.policy.criterion,
             scratch: Scratch::new(&context),
             context,
             links: None,
@@ -157,7 +164,8 @@ impl Step for Stars {
             self.links = Some(self.scratch.sorter()?);
         }
         let links = self.links.as_mut().expect("just set");
-        for link in message.records::<Link>()? {
+        let all = message.records::<Link>()?.into_iter();
+        for link in all.filter(|link| self.criterion.removes(link.scores.rule())) {
             links.push(link)?;
             self.docs.extend([link.centre, link.other]);
         }
@@ -223,12 +231,22 @@ pub(super) struct Dropped {
     pub(super) scores: Scores,
 }
 
+/// A document, and the kept document under which its versions are grouped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Version {
+    pub(super) doc: Ordinal,
+    pub(super) group: Ordinal,
+}
+
 /// The step that decides on all documents of a content. Exact duplicates arrive last, so that they
 /// need not be stored.
 pub(super) struct Decide {
     context: Context,
     classes: BTreeMap<Ordinal, Class>,
     taken: BTreeMap<Ordinal, Taken>,
+    /// The document under which the versions of a content are grouped, if it is not of its cluster.
+    versions: BTreeMap<Ordinal, Ordinal>,
 }
 
 impl Decide {
@@ -237,7 +255,15 @@ impl Decide {
             context,
             classes: BTreeMap::new(),
             taken: BTreeMap::new(),
+            versions: BTreeMap::new(),
         }
+    }
+
+    fn push_group(&self, doc: Ordinal, group: Ordinal, out: &mut Sink) -> Result<(), Error> {
+        let part = self.context.shard_of(doc);
+        let version = Version { doc, group };
+        let bytes = [bytemuck::bytes_of(&version)];
+        out.push(kind::GROUP, part, doc.into(), &bytes)
     }
 
     fn push(&self, dropped: &Dropped, out: &mut Sink) -> Result<(), Error> {
@@ -253,6 +279,10 @@ impl Decide {
             Some(taken) => (taken.kept_doc, taken.scores),
             None => (class.best.doc as Ordinal, Scores::equal(class.n_tokens)),
         };
+        if let Some(&group) = self.versions.get(&copies.first) {
+            let mut docs = copies.docs.iter();
+            docs.try_for_each(|&doc| self.push_group(doc, group, out))?;
+        }
         let mut dropped = copies.docs.iter().filter(|doc| **doc != kept_doc);
         dropped.try_for_each(|&doc| {
             let dropped = Dropped {
@@ -273,6 +303,11 @@ impl Step for Decide {
                 self.classes
                     .extend(classes.map(|class| (class.first, class)));
             }
+            kind::VERSION => {
+                let versions = message.records::<Version>()?.into_iter();
+                self.versions
+                    .extend(versions.map(|version| (version.doc, version.group)));
+            }
             kind::COPIES => {
                 let copies = Copies::all(message)?;
                 return copies.iter().try_for_each(|one| self.push_copies(one, out));
@@ -291,6 +326,11 @@ impl Step for Decide {
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
         let classes = std::mem::take(&mut self.classes);
         let taken = std::mem::take(&mut self.taken);
+        for (doc, group) in std::mem::take(&mut self.versions) {
+            if !classes.contains_key(&doc) {
+                self.push_group(doc, group, out)?;
+            }
+        }
         let alone = taken.into_values();
         let mut alone = alone.filter(|taken| !classes.contains_key(&taken.doc));
         alone.try_for_each(|taken| {

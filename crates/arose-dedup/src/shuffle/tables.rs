@@ -10,7 +10,7 @@ use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
 use super::document::Docs;
-use super::stars::Dropped;
+use super::stars::{Dropped, Version};
 use super::wire::{Cursor, Message, Sink, misfit, torn};
 use super::{Context, Step, kind};
 use crate::Error;
@@ -28,6 +28,7 @@ pub(super) struct Decided {
     context: Context,
     docs: Vec<Docs>,
     dropped: Vec<Dropped>,
+    versions: Vec<Version>,
 }
 
 impl Decided {
@@ -36,21 +37,32 @@ impl Decided {
             context,
             docs: Vec::new(),
             dropped: Vec::new(),
+            versions: Vec::new(),
         }
     }
 
     pub(super) fn take(&mut self, message: &Message<'_>) -> Result<(), Error> {
         match message.kind {
             kind::DOCS => self.docs.push(Docs::of(message)?),
+            kind::GROUP => self.versions.extend(message.records::<Version>()?),
             _ => self.dropped.extend(message.records::<Dropped>()?),
         }
         Ok(())
+    }
+
+    /// Returns the groups of versions that are not those of clusters, by document, before the part
+    /// ends.
+    fn versions(&mut self) -> Vec<Version> {
+        let mut versions = std::mem::take(&mut self.versions);
+        versions.sort_unstable();
+        versions
     }
 
     /// Returns the documents with the ordinal of the first, and the dropped documents, by ordinal.
     pub(super) fn end(&mut self, part: i64) -> Result<(Ordinal, Vec<Docs>, Vec<Dropped>), Error> {
         let mut dropped = std::mem::take(&mut self.dropped);
         dropped.sort_unstable();
+        self.versions.clear();
         let docs = std::mem::take(&mut self.docs);
         let start = self.context.start_of(part)?;
         let end = start
@@ -90,15 +102,19 @@ impl Step for Documents {
     }
 
     fn end(&mut self, part: i64, out: &mut Sink) -> Result<(), Error> {
+        let versions = self.decided.versions();
         let (mut doc, docs, dropped) = self.decided.end(part)?;
         let mut dropped = dropped.iter().peekable();
+        let mut versions = versions.iter().peekable();
         for docs in docs {
             let mut rows = DocumentRows::default();
             for record in &docs.records {
-                let verdict = match self.empty {
+                let mut verdict = match self.empty {
                     Empty::Drop if record.flags & EMPTY != 0 => Verdict::EMPTY,
                     _ => verdict(dropped.next_if(|dropped| dropped.doc == doc)),
                 };
+                let version = versions.next_if(|version| version.doc == doc);
+                verdict.group = version.map(|version| version.group);
                 let nowhere = Path::new("");
                 let source = docs.sources.get(record.source as usize);
                 let source = source.map_or(nowhere, |source| source);

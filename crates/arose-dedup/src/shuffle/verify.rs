@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arose::content::weight;
+use arose::feature::b_sim;
 use arose::mix::mix;
+use arose::rule::{Criterion, Rule};
 use arose::shingle::Shingler;
 use arose::simhash::Fingerprint384;
 use bytemuck::{Pod, Zeroable};
@@ -12,15 +15,19 @@ use serde_json::json;
 use super::chunks::{ChunkReader, Place};
 use super::document::{Class, Docs};
 use super::groups::{Judge, Want};
+use super::sites::OthersHead;
 use super::wire::{Cursor, Message, Sink, misfit, records, torn};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Verify as By};
-use crate::record::{Accepted, Ordinal, PairKey, Samples, UNSPACED, Vectors};
+use crate::record::{Accepted, NO_SCORE, Ordinal, PairKey, Samples, Scores, UNSPACED, Vectors};
 use crate::score::Scorer;
 use crate::stage::cluster::Link;
 use crate::stage::rank::{Rank, rank};
 use crate::stage::room::Room;
+use crate::stage::row::SketchMaker;
+use crate::stage::sequences::Sequences;
+use crate::stage::weigher::{Others, Weigher};
 
 /// A document on its way to a group, followed by its tokens or their position, and MinHash values.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -31,6 +38,9 @@ struct CardHead {
     /// Bytes of tokens, or of their position.
     n_text: u32,
     n_samples: u32,
+    /// Bytes of the numbers of other pages that contain each word pair.
+    n_others: u32,
+    unused: u32,
     /// The rank of the best document of its content.
     rank: Rank,
     vectors: Vectors,
@@ -48,6 +58,8 @@ pub(super) struct Fetch {
     samples: Vec<u8>,
     classes: BTreeMap<Ordinal, Rank>,
     wants: Vec<Want>,
+    /// The counts of requested documents, under the policy `content`.
+    others: BTreeMap<Ordinal, Vec<u8>>,
 }
 
 impl Fetch {
@@ -62,7 +74,27 @@ impl Fetch {
             samples: Vec::new(),
             classes: BTreeMap::new(),
             wants: Vec::new(),
+            others: BTreeMap::new(),
         }
+    }
+
+    /// Takes the counts of documents; requests have arrived before.
+    fn take_others(&mut self, message: &Message<'_>) -> Result<(), Error> {
+        if self.others.is_empty() {
+            self.wants.sort_unstable_by_key(|want| want.doc);
+        }
+        let mut cursor = Cursor(&message.bytes);
+        while !cursor.is_empty() {
+            let head: OthersHead = cursor.record()?;
+            let bytes = cursor.bytes(size_of::<Others>() * head.n as usize)?;
+            let wanted = self
+                .wants
+                .binary_search_by_key(&u64::from(head.doc), |want| want.doc);
+            if wanted.is_ok() {
+                self.others.insert(head.doc, bytes.to_vec());
+            }
+        }
+        Ok(())
     }
 
     fn clear(&mut self) {
@@ -73,6 +105,7 @@ impl Fetch {
         self.samples.clear();
         self.classes.clear();
         self.wants.clear();
+        self.others.clear();
     }
 
     fn push_cards(&mut self, start: Ordinal, out: &mut Sink) -> Result<(), Error> {
@@ -107,15 +140,18 @@ impl Fetch {
                     let samples = samples.unwrap_or_default();
                     let alone = || rank(self.config.keep, record, 1, doc.into());
                     let rank = self.classes.get(&doc).copied().unwrap_or_else(alone);
+                    let others = self.others.get(&doc).map_or(&[][..], Vec::as_slice);
                     let head = CardHead {
                         doc,
                         flags: record.flags.into(),
                         n_text: tokens.len() as u32,
                         n_samples: samples.len() as u32,
+                        n_others: others.len() as u32,
+                        unused: 0,
                         rank,
                         vectors: *self.vectors.get(at).ok_or_else(torn)?,
                     };
-                    let pieces = [bytemuck::bytes_of(&head), tokens, samples];
+                    let pieces = [bytemuck::bytes_of(&head), tokens, samples, others];
                     for want in own {
                         out.push(kind::CARD, want.part, doc.into(), &pieces)?;
                     }
@@ -146,6 +182,7 @@ impl Step for Fetch {
                 self.samples
                     .extend_from_slice(message.more.as_deref().unwrap_or_default());
             }
+            kind::OTHERS => self.take_others(message)?,
             kind::PLACES => self.places.push(Cursor(&message.bytes).record()?),
             kind::CLASS => {
                 for class in message.records::<Class>()? {
@@ -173,11 +210,14 @@ struct Card {
     /// Tokens, or their position.
     text: Vec<u8>,
     samples: Option<Samples>,
+    /// For each word pair, the number of other pages that contain it; empty if no page does.
+    others: Vec<Others>,
 }
 
 /// The step that verifies candidates.
 pub(super) struct Verify {
     by: By,
+    criterion: Criterion,
     context: Context,
     scorer: Scorer,
     spaced: Shingler,
@@ -188,12 +228,35 @@ pub(super) struct Verify {
     pairs: Vec<Judge>,
     tokens: Vec<u64>,
     room: Room,
+    contents: Option<Contents>,
+}
+
+/// Compares documents under the policy `content`.
+struct Contents {
+    weigher: Weigher,
+    sketches: SketchMaker,
+    sequences: Sequences,
+    shingles: Vec<u64>,
+    /// The super-shingles of the documents of the group.
+    features: Vec<[u64; 6]>,
+}
+
+impl Contents {
+    fn push(&mut self, card: &Card, tokens: &[u64]) {
+        self.weigher.shingle(tokens, &mut self.shingles);
+        let mut weights: Vec<f64> = card.others.iter().map(|&n| weight(n.into())).collect();
+        weights.resize(self.shingles.len(), 1.0);
+        self.sequences.push(&self.shingles, weights);
+        let features = self.sketches.features(tokens, card.head.flags as u16);
+        self.features.push(features);
+    }
 }
 
 impl Verify {
     pub(super) fn new(config: &Config, context: Context) -> Result<Self, Error> {
         Ok(Self {
             by: config.verify,
+            criterion: config.policy.criterion,
             chunks: context.chunks.clone().map(ChunkReader::new),
             context,
             scorer: Scorer::new(config)?,
@@ -203,6 +266,16 @@ impl Verify {
             pairs: Vec::new(),
             tokens: Vec::new(),
             room: Room::default(),
+            contents: match config.policy.criterion {
+                Criterion::Content(_) => Some(Contents {
+                    weigher: Weigher::new(config),
+                    sketches: SketchMaker::new(config)?,
+                    sequences: Sequences::default(),
+                    shingles: Vec::new(),
+                    features: Vec::new(),
+                }),
+                _ => None,
+            },
         })
     }
 
@@ -233,6 +306,10 @@ impl Verify {
         docs.sort_unstable();
         docs.dedup();
         self.room.clear();
+        if let Some(contents) = &mut self.contents {
+            contents.sequences.clear();
+            contents.features.clear();
+        }
         let mut cards = Vec::with_capacity(docs.len());
         for &doc in &docs {
             let card = self.card(doc)?;
@@ -245,6 +322,9 @@ impl Verify {
                 self.room.shingles.clear();
                 shingler.shingles_into(&self.tokens, &mut self.room.shingles);
                 self.room.push_doc();
+                if let Some(contents) = &mut self.contents {
+                    contents.push(&card, &self.tokens);
+                }
             }
             cards.push(card);
         }
@@ -257,6 +337,9 @@ impl Verify {
 
     fn judge(&mut self, pair: PairKey, members: &mut Members) -> Result<Option<Accepted>, Error> {
         let places = [pair.a, pair.b].map(|doc| members.docs.partition_point(|other| *other < doc));
+        if self.contents.is_some() {
+            return self.judge_content(pair, places, members);
+        }
         let vectors = || places.map(|at| members.cards[at].head.vectors);
         if self.by != By::Text {
             let samples = match places.map(|at| members.cards[at].samples) {
@@ -280,6 +363,36 @@ impl Verify {
             }
         }
         Ok(self.scorer.by_text(pair, &vectors, jaccard, simhashes))
+    }
+
+    /// Decides on a pair by its contents. A pair that is accepted gets all scores.
+    fn judge_content(
+        &mut self,
+        pair: PairKey,
+        places: [usize; 2],
+        members: &mut Members,
+    ) -> Result<Option<Accepted>, Error> {
+        let Some(contents) = &mut self.contents else {
+            return Ok(None);
+        };
+        let [a, b] = places;
+        let score = contents.sequences.score([b, a]);
+        let Some(rule) = Rule::of_level(score.level()) else {
+            return Ok(None);
+        };
+        let b_sim = b_sim(&contents.features[a], &contents.features[b]);
+        let c_sim = match [self.simhash(a, members)?, self.simhash(b, members)?] {
+            [Some(a), Some(b)] => a.c_sim(&b) as u16,
+            _ => NO_SCORE,
+        };
+        let scores = Scores {
+            jaccard: self.room.jaccard(places).to_bits(),
+            content: [score.s, score.u].map(f64::to_bits),
+            b_sim: b_sim as u16,
+            c_sim,
+            ..Scores::unknown(rule)
+        };
+        Ok(Some(Accepted::new(pair.a, pair.b, scores)))
     }
 
     /// Returns the simhash of a member, computed at its first use. Most pairs do not need it.
@@ -330,6 +443,7 @@ impl Step for Verify {
                     0 => None,
                     _ => Some(cursor.record()?),
                 },
+                others: records(cursor.bytes(head.n_others as usize)?)?,
             };
             self.cards.insert(head.doc, Arc::new(card));
         }
@@ -339,18 +453,24 @@ impl Step for Verify {
     fn end(&mut self, _: i64, out: &mut Sink) -> Result<(), Error> {
         let mut pairs = std::mem::take(&mut self.pairs);
         pairs.sort_unstable();
-        let (mut n_pairs, mut estimated) = (0_u64, 0.0);
+        let (mut n_pairs, mut n_removing, mut estimated) = (0_u64, 0_u64, 0.0);
         for group in pairs.chunk_by(|one, next| one.group == next.group) {
             let mut members = self.load(group)?;
             for judge in group {
                 if let Some(accepted) = self.judge(judge.pair, &mut members)? {
                     self.push_accepted(&accepted, out)?;
                     n_pairs += 1;
+                    let removes = self.criterion.removes(accepted.scores.rule());
+                    n_removing += u64::from(removes);
                     estimated += self.scorer.inverse_chance(&accepted);
                 }
             }
         }
         self.cards.clear();
-        out.note(&json!({ "accepted": n_pairs, "estimated_pairs": estimated }))
+        out.note(&json!({
+            "accepted": n_pairs,
+            "removing": n_removing,
+            "estimated_pairs": estimated,
+        }))
     }
 }

@@ -10,7 +10,7 @@ use super::room::Numbers;
 
 /// The documents of one component, and reused memory.
 #[derive(Default)]
-pub(super) struct Sequences {
+pub(crate) struct Sequences {
     numbers: Numbers,
     /// For each number, its word pair.
     shingles: Vec<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.numbers.clear();
         self.shingles.clear();
         self.met.clear();
@@ -42,7 +42,7 @@ impl Sequences {
     }
 
     /// Adds the next document: its word pairs in text order and the weight of each.
-    pub(super) fn push(&mut self, shingles: &[u64], weights: Vec<f64>) {
+    pub(crate) fn push(&mut self, shingles: &[u64], weights: Vec<f64>) {
         self.weights.push(Weights::new(weights));
         let (doc, mut next) = (self.weights.len() as u32, 0);
         for &shingle in shingles {
@@ -75,7 +75,7 @@ impl Sequences {
     }
 
     /// Returns the score of two documents.
-    pub(super) fn score(&mut self, [a, b]: [usize; 2]) -> Score {
+    pub(crate) fn score(&mut self, [a, b]: [usize; 2]) -> Score {
         let b_doc = b as u32 + 1;
         if self.placed != b_doc {
             let numbers = &self.sequences[self.starts[b]..self.starts[b + 1]];

@@ -26,6 +26,9 @@ KINDS: dict[str, int] = _arose.KINDS
 NOTE, DOCS, TOKENS, CLASS, LIVE = (KINDS[k] for k in ("NOTE", "DOCS", "TOKENS", "CLASS", "LIVE"))
 PAIR, WANT, JUDGE, EDGE, LINK = (KINDS[k] for k in ("PAIR", "WANT", "JUDGE", "EDGE", "LINK"))
 LISTED, TAKEN, PLACES, COPIES = (KINDS[k] for k in ("LISTED", "TAKEN", "PLACES", "COPIES"))
+#: Those of the policy `content`.
+PAGE, REPEATED, COPY, FRAMED = (KINDS[k] for k in ("PAGE", "REPEATED", "COPY", "FRAMED"))
+MARKS, OTHERS, VERSION = (KINDS[k] for k in ("MARKS", "OTHERS", "VERSION"))
 
 MESSAGES = _schemas.arrow("messages")
 #: The sort order of the messages of a partition.
@@ -35,6 +38,8 @@ PART_BYTES = 16 << 20
 #: Maximum number of parts, by stage. Steps that sort in files take parts of any size, and fewer
 #: parts give larger messages.
 MAX_PARTS = {"runs": 1 << 12, "candidates": 1 << 14, "verify": 1 << 15}
+#: Bytes of a word pair of a page in a message.
+POSTING_BYTES = 16
 #: Approximate bytes of input in a part.
 INPUT_BYTES = 32 << 20
 #: Minimum number of rows in a row group of a Parquet file.
@@ -398,20 +403,25 @@ class Plan:
 
     def run(self) -> dict[str, Any]:
         """Run all stages; return their results."""
-        found = {"runs": self.runs()}
+        found = self.sites() if self.sizes["has_marks"] else {}
+        found["runs"] = self.runs()
         found["candidates"] = self.candidates(found["runs"])
         self.n_pairs = found["candidates"].get("pairs", 0)
         found["groups"] = self.groups("groups", "candidates")
         found["verify"] = self.verify("verify", "groups")
-        stars, links = self.decide(found["verify"].get("accepted", 0))
+        stars, last_round, links = self.decide(found["verify"].get("accepted", 0))
+        if self.sizes["has_versions"]:
+            found["versions"] = self.versions(last_round, links)
         self.documents(stars)
+        if self.sizes["has_marks"]:
+            self.repeats()
         found["pairs"] = self.pairs(stars, links)
         found["kept"] = self.kept(stars)
         return found
 
-    def decide(self, n_links: int) -> tuple[str, list[str]]:
+    def decide(self, n_links: int) -> tuple[str, str, list[str]]:
         """Form clusters, with rounds in which kept documents are compared again. Return the last
-        stage, and the stages with accepted pairs."""
+        stage, that of its components, and the stages with accepted pairs."""
         links = ["verify"]
         for number in range(_arose.MAX_REPAIRS + 1):
             last_round = self.components(f"round-{number}", links, n_links)
@@ -425,7 +435,78 @@ class Plan:
                 break
             links.append(f"verify-{number}")
             n_links += verified["accepted"]
-        return stars, links
+            # Pairs that drop nothing do not change the clusters.
+            if verified["removing"] == 0:
+                break
+        return stars, last_round, links
+
+    def versions(self, last_round: str, links: list[str]) -> dict[str, Any]:
+        """Group the kept documents by their versions; add the stage of the pairs verified for it to
+        `links`."""
+        engine, context = self.engine, self.verify_context()
+        edges = engine.stored(last_round, EDGE)
+
+        def attached() -> Any:
+            tables = [edges, *(engine.stored(name, LINK) for name in links)]
+            return engine.reduce(tables, "attach", context)
+
+        self.stage("version-pairs", lambda: engine.reduce([attached()], "version-pairs", context))
+        self.groups("groups-versions", "version-pairs")
+        self.verify("verify-versions", "groups-versions")
+
+        def make() -> Any:
+            tables = [edges, engine.stored("verify-versions", LINK)]
+            later = engine.reduce(tables, "attach-later", context)
+            return engine.reduce([attached(), later], "versions", context)
+
+        note = self.stage("versions", make)
+        links.append("verify-versions")
+        return note
+
+    def sites(self) -> dict[str, Any]:
+        """Count the text that sites repeat, and sketch documents by it."""
+        engine = self.engine
+        context = self.context("runs", self.n_docs * self.sizes["content"])
+        by_word_pair = self.context("runs", POSTING_BYTES * self.n_tokens)
+
+        def texts(*stored: Any) -> list[Any]:
+            return [
+                engine.chunks(DOCS, "docs", "sketches"),
+                engine.chunks(TOKENS, "tokens"),
+                *stored,
+            ]
+
+        def classes() -> Any:
+            contents = engine.map([engine.chunks(DOCS, "docs")], "contents", context)
+            return engine.reduce([contents], "runs", context)
+
+        def pages() -> Any:
+            sites = engine.map([engine.chunks(DOCS, "docs", "sketches")], "pages", context)
+            return engine.reduce([sites], "sites", context)
+
+        def counts() -> Any:
+            tables = texts(engine.stored("pages", PAGE))
+            postings = engine.reduce(tables, "postings", by_word_pair)
+            return engine.reduce([postings], "counts", by_word_pair)
+
+        def weights() -> Any:
+            tables = texts(engine.stored("counts", REPEATED), engine.stored("classes", COPY))
+            return engine.reduce(tables, "weights", context)
+
+        makers = {"classes": classes, "pages": pages, "counts": counts, "weights": weights}
+        return {name: self.stage(name, make) for name, make in makers.items()}
+
+    def repeats(self) -> None:
+        """Store the word pairs that sites repeat, for those who show frames."""
+        if self.stages.done("repeats") is None:
+            framed = self.engine.stored("counts", FRAMED)
+            self.engine.store_rows("repeats", [("map", [framed], "repeats", self.context())])
+            self.stages.finish("repeats", {})
+
+    @property
+    def classes(self) -> str:
+        """The stage that found exact duplicates."""
+        return "classes" if self.sizes["has_marks"] else "runs"
 
     def context(self, stage: str = "runs", n_bytes: float = 0, **more: Any) -> str:
         """Return the context of steps, with parts for this many bytes of messages."""
@@ -456,8 +537,14 @@ class Plan:
         context = self.context("runs", self.n_docs * n_bytes)
 
         def make() -> Any:
-            docs = self.engine.chunks(DOCS, "docs", "sketches")
-            return self.engine.reduce([self.engine.map([docs], "keys", context)], "runs", context)
+            engine = self.engine
+            if self.sizes["has_marks"]:
+                docs, copies = engine.chunks(DOCS, "docs"), engine.stored("classes", COPY)
+                tables = [docs, copies, engine.stored("weights", MARKS)]
+                keys = engine.reduce(tables, "mark-keys", context)
+            else:
+                keys = engine.map([engine.chunks(DOCS, "docs", "sketches")], "keys", context)
+            return engine.reduce([keys], "runs", context)
 
         return self.stage("runs", make)
 
@@ -465,6 +552,8 @@ class Plan:
         engine = self.engine
         # Sketches are read one by one if a machine can cache the file; otherwise they are sent.
         is_read = engine.chunk_folder is not None and self.n_docs <= MAX_READ
+        has_marks = self.sizes["has_marks"]
+        is_read = is_read and not has_marks
         places = engine.places() if is_read else []
         starts = dict(self.starts)
         sketches = sorted((starts[part] + seq, part, at) for part, seq, at in places)
@@ -475,7 +564,9 @@ class Plan:
 
         def make() -> Any:
             tables = [engine.stored("runs", LIVE)]
-            if not sketches:
+            if has_marks:
+                tables.append(engine.stored("weights", MARKS))
+            elif not sketches:
                 tables.append(engine.chunks(DOCS, "sketches"))
             live = engine.reduce(tables, "live", context)
             return engine.reduce([live], "candidates", context)
@@ -503,9 +594,11 @@ class Plan:
             vectors = "vectors" if self.sizes["has_samples"] else "sketches"
             tables = [
                 engine.chunks(DOCS, "docs", vectors),
-                engine.stored("runs", CLASS),
+                engine.stored(self.classes, CLASS),
                 engine.stored(groups, WANT),
             ]
+            if self.sizes["has_marks"]:
+                tables.append(engine.stored("weights", OTHERS))
             if self.options["verify"] == "text":
                 # Tokens in files are read from there.
                 kind = TOKENS if engine.chunk_folder is None else PLACES
@@ -555,7 +648,10 @@ class Plan:
 
     def decided(self, stars: str) -> Any:
         """Return the decisions on the dropped documents."""
-        taken = [self.engine.stored("runs", CLASS, COPIES), self.engine.stored(stars, TAKEN)]
+        engine = self.engine
+        taken = [engine.stored(self.classes, CLASS, COPIES), engine.stored(stars, TAKEN)]
+        if self.sizes["has_versions"]:
+            taken.append(engine.stored("versions", VERSION))
         return self.engine.reduce(taken, "decide", self.context())
 
     def documents(self, stars: str) -> None:

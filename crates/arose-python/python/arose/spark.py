@@ -715,7 +715,7 @@ def _summary(
     counts: dict[str, int],
 ) -> dict[str, Any]:
     candidates, verify, pairs = found["candidates"], found["verify"], found["pairs"]
-    skipped = read.get("skipped", {})
+    skipped, versions = read.get("skipped", {}), found.get("versions", {})
     accepted = verify.get("accepted", 0)
     n_pairs = verify.get("estimated_pairs", 0) + candidates.get("lost", 0)
     estimated = round(accepted / max(1.0, n_pairs), 6) if accepted else None
@@ -740,11 +740,12 @@ def _summary(
             "clusters": pairs.get("clusters", 0),
             "clustered_documents": pairs.get("members", 0),
             "largest_cluster": pairs.get("max_cluster", 0),
-            # Of policies that do not run on a cluster.
+            # Of a policy that does not run on a cluster.
             "not_judged": 0,
-            "version_groups": 0,
-            "versions": 0,
+            "version_groups": versions.get("version_groups", 0),
+            "versions": versions.get("versions", 0),
         },
+        "sites": _sites(found),
         "recall": {"estimated": estimated},
         "cap": {
             "runs": candidates.get("capped", 0),
@@ -760,6 +761,17 @@ def _summary(
     }
 
 
+def _sites(found: dict[str, Any]) -> dict[str, int] | None:
+    """What sites repeat, under the policy `content`."""
+    if "pages" not in found:
+        return None
+    return {
+        "sites": found["pages"].get("sites", 0),
+        "pages": found["pages"].get("pages", 0),
+        "framed_word_pairs": found["counts"].get("framed", 0),
+    }
+
+
 #: Parameters of `arose.dedup` that this job does not have, and what to do instead.
 REFUSED = {
     "against": "needs a single machine; pass it to arose.dedup, for the kept documents",
@@ -771,8 +783,6 @@ REFUSED = {
     "ids_only": "needs a single machine; pass tables_only, documents.parquet has the IDs",
     "quality": "needs a single machine; pass it to arose.dedup, for the kept documents",
     "filter": "needs a single machine; pass it to arose.dedup, for the kept documents",
-    "remove": "is for the policy content, which needs a single machine",
-    "site_counts": "is for the policy content, which needs a single machine",
     "progress": "has no effect on Spark; stages are named on standard error",
     "name": "is for tables, which have no files; pass a DataFrame in place of the session",
 }
