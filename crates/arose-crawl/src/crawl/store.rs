@@ -13,6 +13,7 @@ use super::*;
 use crate::archive;
 use crate::counters::Counter;
 use crate::error::Context;
+use crate::fetch::Fetch;
 use crate::focus::{self, Judge};
 use crate::frontier::MAX_PLACE;
 use crate::journal::Event;
@@ -40,6 +41,11 @@ impl Crawl {
         let mut crawl = Self::restore(folder, settings, seams)?;
         crawl.begin_all()?;
         Ok(crawl)
+    }
+
+    /// Has all requests answered by this fetcher from now on, in place of HTTP and local files.
+    pub fn fetch_with(&mut self, fetcher: Rc<dyn Fetch>) {
+        self.fetcher.replace(Some(fetcher));
     }
 
     /// Opens the crawl in a folder to ask for nothing but what is lost for now.
