@@ -249,6 +249,7 @@ impl Crawl {
         let now = self.now();
         self.take_orders(control)?;
         self.look_at_scorer(control);
+        self.look_at_rules(control);
         let memory = load::memory();
         let since = |counter| self.counters.get(counter) - before.get(counter);
         self.load.adapt(&Sample {

@@ -235,6 +235,7 @@ impl Crawl {
         crawl.recall_waiting()?;
         crawl.withdraw(&restored.withdrawn)?;
         crawl.recall_if_off()?;
+        crawl.resume_errands();
         // What only the system had of the last run should not have to be looked at again.
         if !is_synced {
             crawl.background.send(Command::Sync)?;
