@@ -159,6 +159,8 @@ pub struct Focus {
     /// `None` if nothing is written to disk.
     slots: Option<Slots>,
     topic: String,
+    /// The number of the last state that was written.
+    n_states: u64,
     /// The scores so far.
     pub harvest: Harvest,
 }
@@ -196,6 +198,7 @@ impl Focus {
             n_fallen: 0,
             slots: None,
             topic: String::new(),
+            n_states: 0,
             harvest: Harvest::default(),
         }
     }
@@ -213,6 +216,7 @@ impl Focus {
         let mut focus = Self {
             model: kept.model.unwrap_or_default(),
             topic: kept.head.topic,
+            n_states: kept.head.number,
             harvest: kept.head.harvest,
             ..Self::unscored(settings.explore)
         };
@@ -252,15 +256,26 @@ impl Focus {
         };
         let mut slots: Vec<_> = changed.into_iter().flatten().map(slot).collect();
         slots.sort_unstable_by_key(|(slot, _)| *slot);
-        let state = with_state.then(|| {
-            let head = files::Head {
-                topic: self.topic.clone(),
-                harvest: self.harvest.clone(),
-                learned: judge.learned(),
+        let learned = self.model.take_changes();
+        if !with_state {
+            return Changes {
+                slots,
+                state: None,
+                model: Some(files::changes_bytes(self.n_states, &learned)),
             };
-            files::state_bytes(&head, &self.model)
-        });
-        Changes { slots, state }
+        }
+        self.n_states += 1;
+        let head = files::Head {
+            topic: self.topic.clone(),
+            number: self.n_states,
+            harvest: self.harvest.clone(),
+            learned: judge.learned(),
+        };
+        Changes {
+            slots,
+            state: Some(files::state_bytes(&head, &self.model)),
+            model: None,
+        }
     }
 
     /// Returns the words of a link.
@@ -531,6 +546,42 @@ mod tests {
         let other_judge = Judge::of(&other).unwrap().unwrap();
         let (other, _) = Focus::open(folder.path(), &other, &other_judge, (2, 1)).unwrap();
         assert_eq!((other.waiting.len(), other.harvest.n_pages), (0, 2));
+    }
+
+    /// What the model learns between two states survives a crash, commit by commit, up to a commit
+    /// that was cut off. Changes of an older state are not applied to a newer one.
+    #[test]
+    fn issue_27_a_kill_loses_one_commit_of_the_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let judge = Judge::of(&settings()).unwrap().unwrap();
+        let (mut focus, files) = Focus::open(folder.path(), &settings(), &judge, (0, 0)).unwrap();
+        let words = judge.words("violin music", "/a", "p>a");
+        let model = || {
+            let (focus, _) = Focus::open(folder.path(), &settings(), &judge, (0, 0)).unwrap();
+            focus.model.to_bytes()
+        };
+        let changes = folder.path().join("focus.changes");
+        let mut before = Vec::new();
+        for key in 1..=9 {
+            focus.found(key, 0.9, &words, 0.5);
+            focus.learn(key, &Words::of(&format!("a violin{key}")), 0.8);
+            if key == 4 {
+                before = std::fs::read(&changes).unwrap();
+            }
+            let with_state = key == 4;
+            files
+                .write(&focus.take_changes(&judge, with_state))
+                .unwrap();
+            assert_eq!(model(), focus.model.to_bytes(), "{key}");
+        }
+        let bytes = std::fs::read(&changes).unwrap();
+        let last = focus.model.to_bytes();
+        std::fs::write(&changes, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(model() != last);
+        // As if the machine had stopped between state and changes.
+        files.write(&focus.take_changes(&judge, true)).unwrap();
+        std::fs::write(&changes, &before).unwrap();
+        assert_eq!(model(), last);
     }
 
     /// After a crash the totals are those of the journal.

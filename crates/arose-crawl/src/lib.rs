@@ -4,6 +4,7 @@
 //! the rest. The parts here need no network and no clock, which come in as arguments:
 //!
 //! - [`url`]: the one spelling of a URL; [`fingerprint`]: sixteen bytes that stand for it.
+//! - [`fetch`]: one request, over HTTP or to a local file; the trait for other protocols.
 //! - [`guard`]: whether a URL may be crawled at all, with the reason if not.
 //! - [`scope`]: how far from its seeds a crawl goes.
 //! - [`robots`]: what a site allows, with the line that decided.
@@ -22,7 +23,7 @@ pub mod counters;
 mod crawl;
 mod date;
 mod error;
-mod fetch;
+pub mod fetch;
 pub mod fingerprint;
 pub mod focus;
 mod frontier;

@@ -17,7 +17,7 @@ mod learn;
 
 pub use learn::{Learned, learn};
 
-use arose::dust::{Rule, Saved, Standing, State};
+use arose::dust::{Errand, Rule, Saved, Standing, State};
 use serde::{Deserialize, Serialize};
 
 /// A line of the file.
@@ -87,6 +87,57 @@ pub(crate) fn parse_saved(line: &str) -> Result<Saved, String> {
         n_new: line.new_values,
         n_failed: line.failed,
         standing: line.standing()?,
+    })
+}
+
+/// A line of the journal about a request for learning that is under way.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ErrandLine {
+    errand: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    scope: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    rule: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    content: Option<u64>,
+}
+
+/// Writes a request that is under way as a line, without its line end.
+pub(crate) fn to_errand(errand: &Errand) -> String {
+    let line = |url: &str| ErrandLine {
+        errand: url.to_owned(),
+        scope: String::new(),
+        rule: String::new(),
+        content: None,
+    };
+    let line = match errand {
+        Errand::Probe { url, scope, rule } => ErrandLine {
+            scope: scope.clone(),
+            rule: rule.to_string(),
+            ..line(url)
+        },
+        Errand::Audit { url } => line(url),
+        Errand::Compare { url, content } => ErrandLine {
+            content: Some(*content),
+            ..line(url)
+        },
+    };
+    serde_json::to_string(&line).unwrap_or_default()
+}
+
+/// Parses such a line; none if it is about something else.
+pub(crate) fn parse_errand(line: &str) -> Option<Errand> {
+    let line: ErrandLine = serde_json::from_str(line).ok()?;
+    let url = line.errand;
+    Some(match (line.content, line.rule.as_str()) {
+        (Some(content), _) => Errand::Compare { url, content },
+        (None, "") => Errand::Audit { url },
+        (None, rule) => Errand::Probe {
+            url,
+            scope: line.scope,
+            rule: rule.parse().ok()?,
+        },
     })
 }
 
@@ -174,6 +225,26 @@ mod tests {
         assert_eq!(to_line(&parse_line(line).unwrap()), line);
         let short = r#"{"scope":"a.b","rule":"https","state":"suspended"}"#;
         assert_eq!(parse_line(short).unwrap().state, State::Suspended);
+    }
+
+    #[test]
+    fn errands_are_written_and_read_back() {
+        let url = "http://a.b/c?d=\"e\"".to_owned();
+        for errand in [
+            Errand::Probe {
+                url: url.clone(),
+                scope: "a.b/*".to_owned(),
+                rule: Rule::Parameter("sid".to_owned()),
+            },
+            Errand::Audit { url: url.clone() },
+            Errand::Compare { url, content: 7 },
+        ] {
+            let line = to_errand(&errand);
+            assert!(parse_saved(&line).is_err());
+            assert_eq!(parse_errand(&line), Some(errand));
+        }
+        let rule = Standing::new("a.b", Rule::Www, State::Active);
+        assert_eq!(parse_errand(&to_line(&rule)), None);
     }
 
     #[test]

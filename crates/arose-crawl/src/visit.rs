@@ -15,7 +15,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::contain::{contain, contain_async};
 use crate::crawl::Seams;
 use crate::error::Error;
-use crate::fetch::{Connection, Failure, Fetcher, Request, Response};
+use crate::fetch::{Connection, Failure, Http, Request, Response};
 use crate::guard::{Candidate, Reason};
 use crate::journal::Kind;
 use crate::names::{MAX_TTL, MIN_TTL};
@@ -182,7 +182,7 @@ enum No {
 struct Visitor {
     shared: Arc<Shared>,
     seams: Seams,
-    fetcher: Fetcher,
+    fetcher: Http,
     reader: RefCell<Reader>,
     hosts: RefCell<HashMap<Box<str>, Rc<VisitedHost>>>,
     /// From when on each address may be asked; held while it is.
@@ -215,7 +215,7 @@ struct Gate {
 impl Visitor {
     fn new(mut settings: Settings, seams: Seams, max_requests: u64) -> Result<Self, Error> {
         settings.duplicates.check = false;
-        let fetcher = Fetcher::new(&settings, Rc::clone(&seams.connector))?;
+        let fetcher = Http::new(&settings, Rc::clone(&seams.connector))?;
         let shared = Arc::new(Shared::new(settings, None)?);
         Ok(Self {
             reader: RefCell::new(Reader::of_each(Arc::clone(&shared))),
@@ -464,7 +464,7 @@ impl Visitor {
         self.n_requests.set(self.n_requests.get() + 1);
         let idle = seconds(self.settings().fetch.idle);
         let kept = gate.kept.take().filter(|_| gate.ended.elapsed() < idle);
-        let request = request(url, address);
+        let request = Request::new(url, address);
         let (result, connection) = self.fetcher.request(&request, kept).await;
         gate.kept = connection;
         gate.ended = Instant::now();
@@ -528,23 +528,5 @@ impl Visitor {
         let mut turns = self.turns.borrow_mut();
         let turn = turns.entry(address);
         Rc::clone(turn.or_insert_with(|| Rc::new(Mutex::new(Instant::now()))))
-    }
-}
-
-fn request(url: &NormalUrl, address: IpAddr) -> Request {
-    let authority = url.origin().split_once("://").map_or("", |(_, rest)| rest);
-    let is_tls = url.scheme() == "https";
-    let port = authority.strip_prefix(url.host());
-    let port = port.and_then(|port| port.strip_prefix(':')?.parse().ok());
-    let port = port.unwrap_or(if is_tls { 443 } else { 80 });
-    Request {
-        address: SocketAddr::new(address, port),
-        name: url.host().into(),
-        authority: authority.into(),
-        is_tls,
-        is_file: false,
-        rest: url.rest().into(),
-        kind: Kind::Page,
-        condition: None,
     }
 }

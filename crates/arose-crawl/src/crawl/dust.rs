@@ -16,18 +16,19 @@
 //! *Memory.* That of the learner, and about 25 bytes for each deferred URL of a host in memory.
 //! Rules, deferred URLs and the fingerprints of the contents of the last pages are in the journal.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use arose::digest::digest64;
 use arose::dust::{Canonical, Event as RuleEvent, Learner, Place as Placed, Saved, State};
 
 use super::background::Text;
+pub(super) use super::rule_lines::Lines;
 use super::*;
 use crate::counters::Counter;
 use crate::fingerprint::Fingerprint;
 use crate::frontier::{Host, RECALLED, Rules, Tag};
 use crate::guard::Candidate;
-use crate::journal::{Event, MAX_CONTENTS};
+use crate::journal::Event;
 use crate::page::Likeness;
 use crate::robots::Robots;
 use crate::rules;
@@ -38,6 +39,9 @@ pub use arose::dust::Standing as UrlRule;
 
 /// Maximum number of rules shown.
 const N_SHOWN: usize = 20;
+
+/// Distinguishes the keys of requests for learning from those of rules.
+const ERRAND: u64 = 0x6572_7261_6e64;
 
 /// Why a link is looked up, if rules are involved.
 #[derive(Debug)]
@@ -55,45 +59,6 @@ pub(super) enum Mark {
     },
     /// It is fetched for learning.
     Wanted,
-}
-
-/// The last line of each rule, in order of first occurrence, and the last contents.
-#[derive(Debug, Default)]
-pub(super) struct Lines {
-    numbers: HashMap<u64, usize>,
-    lines: Vec<String>,
-    contents: VecDeque<(u64, u64)>,
-}
-
-impl Lines {
-    pub(super) fn set(&mut self, key: u64, text: &str) {
-        let number = *self.numbers.entry(key).or_insert(self.lines.len());
-        match self.lines.get_mut(number) {
-            Some(line) => text.clone_into(line),
-            None => self.lines.push(text.to_owned()),
-        }
-    }
-
-    pub(super) fn remember(&mut self, pairs: &[u8]) {
-        let (numbers, _) = pairs.as_chunks::<8>();
-        let numbers: Vec<u64> = numbers
-            .iter()
-            .map(|&bytes| u64::from_le_bytes(bytes))
-            .collect();
-        let (pairs, _) = numbers.as_chunks::<2>();
-        self.contents
-            .extend(pairs.iter().map(|&[key, content]| (key, content)));
-        let n_over = self.contents.len().saturating_sub(MAX_CONTENTS);
-        self.contents.drain(..n_over);
-    }
-
-    /// Parses the rules. A line that is not a rule is damage, because the journal has checksums.
-    pub(super) fn saved(&self) -> Result<Vec<Saved>, Error> {
-        let lines = self.lines.iter();
-        let saved = lines.map(|line| rules::parse_saved(line));
-        let saved: Result<Vec<Saved>, String> = saved.collect();
-        saved.map_err(|_| Error::damaged(Path::new(store::JOURNAL), "a URL rule cannot be read"))
-    }
 }
 
 /// The hosts with deferred URLs, by site.
@@ -144,11 +109,15 @@ pub(super) struct Dust {
     pub(super) deferred: Deferred,
     /// Whether all deferred URLs have been queued to be fetched.
     audits_all: bool,
+    /// Whether it was said that there are too many rules.
+    pub(super) is_full: bool,
+    /// URLs to fetch for learning because a crash or the end of a run came before them.
+    resumed: Vec<String>,
 }
 
 /// The evidence from a page.
 pub(super) struct Lesson {
-    host: HostId,
+    host: Option<HostId>,
     url: String,
     content: Option<u64>,
     depth: u32,
@@ -164,16 +133,21 @@ impl Dust {
     ) -> Result<Self, Error> {
         let config = settings.rules.learning().map_err(Error::Settings)?;
         let mut learner = settings.rules.on.then(|| Learner::new(config));
+        let mut resumed = Vec::new();
         if let Some(learner) = &mut learner {
             for saved in lines.saved()? {
                 learner.restore(saved);
             }
-            learner.recall(lines.contents);
+            learner.recall(lines.contents.iter().copied());
+            let errands = lines.errands();
+            resumed.extend(errands.flat_map(|errand| learner.resume(errand)));
         }
         Ok(Self {
             learner,
             deferred,
             audits_all: false,
+            is_full: false,
+            resumed,
         })
     }
 
@@ -513,7 +487,7 @@ impl Crawl {
         });
         let draw = digest64(url.as_bytes());
         Some(Lesson {
-            host: report.host,
+            host: Some(report.host),
             url,
             content,
             depth: report.depth,
@@ -527,6 +501,26 @@ impl Crawl {
             return;
         };
         let wanted = learner.fetched(&lesson.url, lesson.content);
+        self.want(wanted, lesson);
+        self.hear_rules();
+    }
+
+    /// Looks up the URLs again that were wanted when the crawl was last interrupted.
+    pub(super) fn resume_errands(&mut self) {
+        for url in std::mem::take(&mut self.dust.resumed) {
+            let lesson = Lesson {
+                host: None,
+                url: url.clone(),
+                content: None,
+                depth: 1,
+                gift: Gift::NONE,
+            };
+            self.want(vec![url], lesson);
+        }
+        self.hear_rules();
+    }
+
+    fn want(&mut self, wanted: Vec<String>, lesson: Lesson) {
         let depth = lesson.depth.max(1);
         let found_on: Arc<str> = lesson.url.into();
         for text in wanted {
@@ -538,7 +532,7 @@ impl Crawl {
                 found,
                 depth,
                 n_redirects: 0,
-                from: Some(lesson.host),
+                from: lesson.host,
                 found_on: Arc::clone(&found_on),
                 is_last: false,
                 gift: lesson.gift,
@@ -547,7 +541,6 @@ impl Crawl {
                 mark: Some(Box::new(Mark::Wanted)),
             }));
         }
-        self.hear_rules();
     }
 
     /// Queues URLs again that were deferred because of rules that are now suspended.
@@ -580,6 +573,13 @@ impl Crawl {
             self.journal.push(Event::UrlRule {
                 key: digest64(name.as_bytes()),
                 text: &rules::to_saved(&saved),
+            });
+        }
+        for (key, errand) in learner.take_errands() {
+            let line = errand.as_ref().map(rules::to_errand);
+            self.journal.push(Event::UrlRule {
+                key: key ^ ERRAND,
+                text: &line.unwrap_or_default(),
             });
         }
         let remembered = learner.take_remembered();

@@ -40,7 +40,8 @@ const N_SHOWN: usize = 10;
 /// Points of the harvest curve that are shown.
 const N_POINTS: usize = 200;
 
-/// Between two points at which what was learned is written down.
+/// Between two points at which all that was learned is written down. What the link model learns in
+/// between is written with each commit.
 const KEEP: Duration = Duration::from_secs(30);
 
 /// The smallest priority that queues tell from others.
@@ -150,6 +151,11 @@ impl Focusing {
     /// Pages that wait for their scores.
     pub(super) fn n_held(&self) -> usize {
         self.held.len()
+    }
+
+    /// Pages that did not wait for their scores, which are still under way.
+    pub(super) fn n_late(&self) -> usize {
+        self.late.len()
     }
 
     /// When the first of them has waited for long enough.

@@ -140,6 +140,7 @@ impl Crawl {
         start::limit_scope(&self.folder, &mut settings, &Seeded::read(&self.folder)?)?;
         archive::Config::new(&settings)?;
         let fetcher = Fetchers::new(&settings, Rc::clone(&self.seams.connector))?;
+        fetcher.replace(self.fetcher.other());
         let contents = self.shared.contents.clone();
         let shared = Arc::new(Shared {
             judge: self.shared.judge.clone(),

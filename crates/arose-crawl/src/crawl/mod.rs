@@ -30,6 +30,7 @@ mod report;
 mod response;
 mod restore;
 mod robots;
+mod rule_lines;
 mod rule_orders;
 mod run;
 mod seams;

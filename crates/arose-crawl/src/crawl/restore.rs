@@ -191,6 +191,9 @@ impl Restored {
     pub(super) fn new(settings: &Settings, date: Duration) -> Self {
         let mut frontier = Frontier::new(settings.budget.clone(), settings.crawl.order);
         frontier.first_turn = least_rest(settings);
+        if settings.focus.is_on() {
+            frontier.set_focused();
+        }
         Self {
             frontier,
             counters: Counters::default(),

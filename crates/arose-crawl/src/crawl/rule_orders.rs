@@ -13,6 +13,19 @@ use crate::rules;
 const ORDER: &str = "rules.order";
 
 impl Crawl {
+    /// Says once if there are too many rules to learn more.
+    pub(super) fn look_at_rules(&mut self, control: &Control) {
+        let learner = self.dust.learner.as_ref();
+        let is_full = learner.is_some_and(|learner| learner.n_ignored() > 0);
+        if is_full && !std::mem::replace(&mut self.dust.is_full, true) {
+            let max = self.settings().rules.max_rules;
+            control.say(format!(
+                "nothing is learned about some URL templates, because there are too many; \
+                 rules.max_rules is {max}"
+            ));
+        }
+    }
+
     /// Applies switched or imported rules, if there are any.
     pub(super) fn take_rules_order(&mut self) -> Result<Option<String>, Error> {
         let path = self.folder.join(ORDER);

@@ -14,6 +14,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// How long requests in flight are waited for when the crawl is to end.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long scores of pages are waited for when nothing else is left to do.
+const SCORES: Duration = Duration::from_secs(30);
+
 /// Hosts that are looked at in one turn for what need not be in memory.
 const MAX_SHELVED: usize = 256;
 
@@ -32,6 +35,7 @@ impl Crawl {
         let mut before = self.counters.clone();
         let mut end = None;
         let mut ended = None;
+        let mut quiet = None;
         self.forget_orders()?;
         self.take_refresh()?;
         self.tell_rules_order(control)?;
@@ -67,9 +71,15 @@ impl Crawl {
             if (self.is_quiet() || is_overdue && self.has_read_all())
                 && let Some(end) = end.or_else(|| self.exhausted())
             {
-                self.close()?;
-                self.tick(control, &before, LineKind::Last)?;
-                return self.summary(end);
+                let since = *quiet.get_or_insert(now);
+                let patience = if ended.is_some() { GRACE } else { SCORES };
+                if !self.awaits_scores() || now - since >= patience {
+                    self.close()?;
+                    self.tick(control, &before, LineKind::Last)?;
+                    return self.summary(end);
+                }
+            } else {
+                quiet = None;
             }
             self.end_turn(begun);
             let is_ending = end.is_some() || self.is_paused;
@@ -175,6 +185,11 @@ impl Crawl {
         self.topic.as_ref().map_or(0, |topic| topic.n_held())
     }
 
+    /// Whether scores are under way of pages that did not wait for them.
+    fn awaits_scores(&self) -> bool {
+        self.topic.as_ref().is_some_and(|topic| topic.n_late() > 0)
+    }
+
     /// Whether somebody waits for the end: what is in flight then has little time, and is asked for
     /// again by the next run.
     fn is_urgent(&self, control: &Control) -> bool {
@@ -234,6 +249,7 @@ impl Crawl {
         let now = self.now();
         self.take_orders(control)?;
         self.look_at_scorer(control);
+        self.look_at_rules(control);
         let memory = load::memory();
         let since = |counter| self.counters.get(counter) - before.get(counter);
         self.load.adapt(&Sample {

@@ -13,6 +13,7 @@ use super::*;
 use crate::archive;
 use crate::counters::Counter;
 use crate::error::Context;
+use crate::fetch::Fetch;
 use crate::focus::{self, Judge};
 use crate::frontier::MAX_PLACE;
 use crate::journal::Event;
@@ -40,6 +41,11 @@ impl Crawl {
         let mut crawl = Self::restore(folder, settings, seams)?;
         crawl.begin_all()?;
         Ok(crawl)
+    }
+
+    /// Has all requests answered by this fetcher from now on, in place of HTTP and local files.
+    pub fn fetch_with(&mut self, fetcher: Rc<dyn Fetch>) {
+        self.fetcher.replace(Some(fetcher));
     }
 
     /// Opens the crawl in a folder to ask for nothing but what is lost for now.
@@ -229,6 +235,7 @@ impl Crawl {
         crawl.recall_waiting()?;
         crawl.withdraw(&restored.withdrawn)?;
         crawl.recall_if_off()?;
+        crawl.resume_errands();
         // What only the system had of the last run should not have to be looked at again.
         if !is_synced {
             crawl.background.send(Command::Sync)?;

@@ -1,5 +1,7 @@
 //! A host whose turn it is: what to ask it, and asking.
 
+use std::cell::RefCell;
+
 use super::background::Text;
 use super::*;
 use crate::contain::contain_async;
@@ -495,7 +497,7 @@ impl Crawl {
         if let Asked::Page(page) = &asked {
             request.condition.clone_from(&page.condition);
         }
-        let kept = self.idle.take(id, now);
+        request.kept = RefCell::new(self.idle.take(id, now));
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
         self.n_in_flight += 1;
         let (started, stalled) = (self.working_time(), self.stalled);
@@ -503,8 +505,9 @@ impl Crawl {
             .begin(id, &mut self.frontier.hosts[id as usize], started);
         self.counters.add(Counter::Requests, 1);
         tokio::task::spawn_local(async move {
-            let fetched = contain_async(fetcher.of(&request).fetch(&request, kept)).await;
-            let (result, connection) = fetched.unwrap_or((Err(Failure::Unreadable), None));
+            let fetched = contain_async(fetcher.fetch(&request)).await;
+            let connection = request.kept.take().filter(|_| fetched.is_some());
+            let result = fetched.unwrap_or(Err(Failure::Unreadable));
             let completed = Completed {
                 host: id,
                 address,
@@ -539,5 +542,6 @@ fn request(host: &Host, address: IpAddr, rest: &str, kind: Kind) -> Request {
         rest: rest.into(),
         kind,
         condition: None,
+        kept: RefCell::default(),
     }
 }

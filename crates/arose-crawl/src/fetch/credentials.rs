@@ -205,6 +205,7 @@ mod tests {
             rest: path.into(),
             kind: Kind::Page,
             condition: None,
+            kept: Default::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Cut, Failure, Fetcher, Message, Request};
+use super::{Cut, Failure, Http, Message, Request};
 use crate::connect::Stream;
 
 /// A connection that carries one request after another.
@@ -47,7 +47,7 @@ impl Sender {
     pub(super) async fn exchange(
         &mut self,
         request: &Request,
-        fetcher: &Fetcher,
+        fetcher: &Http,
         deadline: Instant,
     ) -> Result<Message, Failure> {
         let limits = fetcher.limits_of(request);

@@ -14,23 +14,45 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::message::{Cut, Failure, Message};
-use super::{Connection, Fetch, Fetched, Request, Response};
+use super::{Fetch, Request, Response};
 use crate::connect::Waiting;
 
 /// Entries of a directory that are listed.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Reads files.
+/// Fetches local files.
+///
+/// ```
+/// use arose_crawl::fetch::{Fetch, Files, Request};
+/// use arose_crawl::url::{self, Normalizer};
+/// # let directory = tempfile::tempdir()?;
+/// # std::fs::write(directory.path().join("rose.txt"), "A rose is a rose.")?;
+/// let root = directory.path().display();
+/// let files = Files::new(&[format!("{root}/")], 1 << 20);
+/// let normalizer = Normalizer {
+///     files: url::Files::Accept,
+///     ..Normalizer::default()
+/// };
+/// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// for (url, status) in [(format!("file://{root}/rose.txt"), 200), ("file:///etc/".into(), 403)] {
+///     let url = normalizer.normalize(&url, None)?;
+///     let request = Request::new(&url, [127, 0, 0, 1].into());
+///     let response = runtime.block_on(files.fetch(&request)).unwrap();
+///     assert_eq!(response.status(), Some(status));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Local {
+pub struct Files {
     /// Directories whose files may be read, without links of the file system.
     roots: Vec<PathBuf>,
     max_body: usize,
 }
 
-impl Local {
-    /// Reads files below these directories, given as paths of URLs.
-    pub(crate) fn new(directories: &[String], max_body: usize) -> Self {
+impl Files {
+    /// Reads files below these directories, given as paths of URLs. Longer files are truncated.
+    #[must_use]
+    pub fn new(directories: &[String], max_body: usize) -> Self {
         let paths = directories.iter().map(|directory| path_of(directory));
         let roots = paths.filter_map(|path| path.canonicalize().ok());
         Self {
@@ -95,8 +117,8 @@ impl Local {
     }
 }
 
-impl Fetch for Local {
-    fn fetch<'a>(&'a self, request: &'a Request, _: Option<Connection>) -> Waiting<'a, Fetched> {
+impl Fetch for Files {
+    fn fetch<'a>(&'a self, request: &'a Request) -> Waiting<'a, Result<Response, Failure>> {
         let start = Instant::now();
         let (files, rest) = (self.clone(), request.rest.clone());
         Box::pin(async move {
@@ -104,7 +126,7 @@ impl Fetch for Local {
             let read = tokio::task::spawn_blocking(move || files.answer(&rest)).await;
             let took: Duration = start.elapsed();
             let response = read.map(|message| Response { message, took });
-            (response.map_err(|_| Failure::Unreadable), None)
+            response.map_err(|_| Failure::Unreadable)
         })
     }
 }
@@ -215,7 +237,7 @@ fn media_type(path: &Path) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn status(files: &Local, path: &Path) -> (u16, String) {
+    fn status(files: &Files, path: &Path) -> (u16, String) {
         use std::os::unix::ffi::OsStrExt;
         let path: String = path
             .as_os_str()
@@ -245,7 +267,7 @@ mod tests {
         std::os::unix::fs::symlink(root.join("large.txt"), root.join("sub/inside.txt")).unwrap();
         std::os::unix::fs::symlink(out.join("secret.html"), root.join("sub/index.html")).unwrap();
         let directory = format!("{}/a%20b/", folder.path().display());
-        let files = Local::new(&[directory], 100);
+        let files = Files::new(&[directory], 100);
         let ask = |path: &str| status(&files, &folder.path().join(path));
         assert_eq!(ask("a b/link/secret.html").0, 403);
         assert_eq!(ask("a b/../out/secret.html").0, 403);
@@ -270,6 +292,6 @@ mod tests {
             "{listing}"
         );
         assert!(listing.contains("./sub/\""), "{listing}");
-        assert_eq!(Local::default().answer("/").head().unwrap().status, 403);
+        assert_eq!(Files::default().answer("/").head().unwrap().status, 403);
     }
 }

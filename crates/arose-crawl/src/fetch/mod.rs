@@ -6,24 +6,9 @@
 //! or a [`Failure`]. Redirects are not followed here: their targets are new URLs and are treated
 //! like any other.
 //!
-//! A [`Fetch`] turns a [`Request`] into a response. There are two: [`Fetcher`] for HTTP and
-//! [`Local`] for local files. [`Fetchers`] has one of each and chooses by the scheme. A further
-//! protocol is a further [`Fetch`] and its arm in [`Fetchers::of`]; its URLs must be ones that
-//! [`crate::url`] accepts. It needs the following:
-//!
-//! ```ignore
-//! struct Always(&'static [u8]);
-//!
-//! impl Fetch for Always {
-//!     fn fetch<'a>(&'a self, _: &'a Request, _: Option<Connection>) -> Waiting<'a, Fetched> {
-//!         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".as_bytes();
-//!         let bytes = [head, self.0].concat();
-//!         let message = Message { bytes, head_end: head.len(), cut: None };
-//!         let took = Duration::ZERO;
-//!         Box::pin(async move { (Ok(Response { message, took }), None) })
-//!     }
-//! }
-//! ```
+//! A [`Fetch`] turns a [`Request`] into a response. There are two: [`Http`] for the web and
+//! [`Files`] for local files. A crawl chooses between them by the scheme of the URL, or has all
+//! its requests answered by a third one ([`Crawl::fetch_with`](crate::Crawl::fetch_with)).
 //!
 //! Plain HTTP and what TLS negotiates down to is [`http1`], written for this; where a server offers
 //! HTTP/2 that is spoken, by `hyper`. A connection that can be used again is kept, one per host, in
@@ -37,9 +22,10 @@ mod local;
 mod message;
 mod tls;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -53,6 +39,7 @@ use crate::error::Error;
 use crate::journal::Kind;
 use crate::settings::{self, Settings, host_name, seconds};
 use crate::sitemap;
+use crate::url::NormalUrl;
 use credentials::Credentials;
 use http1::Reuse;
 
@@ -60,7 +47,7 @@ use http1::Reuse;
 pub(crate) use http1::exchange;
 pub(crate) use http1::request as request_bytes;
 pub(crate) use idle::Idle;
-pub(crate) use local::Local;
+pub use local::Files;
 pub use message::Failure;
 pub(crate) use message::{Cut, FetchLimits, Head, Message};
 pub(crate) use tls::Tls;
@@ -77,9 +64,9 @@ impl FetchLimits {
     }
 }
 
-/// What to fetch.
+/// A request for one URL.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub struct Request {
     pub(crate) address: SocketAddr,
     /// Name without port, for certificates.
     pub(crate) name: Box<str>,
@@ -93,13 +80,94 @@ pub(crate) struct Request {
     pub(crate) kind: Kind,
     /// A header that asks for another version than the one that is there.
     pub(crate) condition: Option<(&'static str, Box<str>)>,
+    /// A connection that may carry the request, and afterwards one that may carry another.
+    pub(crate) kept: RefCell<Option<Connection>>,
 }
 
-/// An answer.
+impl Request {
+    /// Creates a request for a page. `address` is where its host is; local files need none.
+    #[must_use]
+    pub fn new(url: &NormalUrl, address: IpAddr) -> Self {
+        let authority = url.origin().split_once("://").map_or("", |(_, rest)| rest);
+        let is_tls = url.scheme() == "https";
+        let port = authority.strip_prefix(url.host());
+        let port = port.and_then(|port| port.strip_prefix(':')?.parse().ok());
+        let port = port.unwrap_or(if is_tls { 443 } else { 80 });
+        Self {
+            address: SocketAddr::new(address, port),
+            name: url.host().into(),
+            authority: authority.into(),
+            is_tls,
+            is_file: url.is_file(),
+            rest: url.rest().into(),
+            kind: Kind::Page,
+            condition: None,
+            kept: RefCell::default(),
+        }
+    }
+
+    /// Returns the host name, without a port.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the path and the query of the URL.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.rest
+    }
+
+    /// Returns the IP address and the port of the server.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the header that asks for another version than the known one, if there is one.
+    #[must_use]
+    pub fn condition(&self) -> Option<(&str, &str)> {
+        let condition = self.condition.as_ref();
+        condition.map(|(name, value)| (*name, &**value))
+    }
+}
+
+/// A response, with the form of one of HTTP whatever the protocol is.
 #[derive(Debug)]
-pub(crate) struct Response {
+pub struct Response {
     pub(crate) message: Message,
     pub(crate) took: Duration,
+}
+
+impl Response {
+    /// Creates a response with a status and a body, which has a media type.
+    #[must_use]
+    pub fn new(status: u16, media_type: &str, body: &[u8]) -> Self {
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status} -\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        Self {
+            message: Message {
+                head_end: head.len(),
+                bytes: [head.as_bytes(), body].concat(),
+                cut: None,
+            },
+            took: Duration::ZERO,
+        }
+    }
+
+    /// Returns the status; none if the head is malformed.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        Some(self.message.head()?.status)
+    }
+
+    /// Returns the body, as received.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.message.body()
+    }
 }
 
 /// What comes of a request: a response or why there is none, and the connection if it can carry
@@ -107,38 +175,99 @@ pub(crate) struct Response {
 pub(crate) type Fetched = (Result<Response, Failure>, Option<Connection>);
 
 /// Answers requests of one protocol.
-pub(crate) trait Fetch {
-    /// Answers a request, over `kept` if that is a connection that can be used. The answer has the
-    /// form of one of HTTP, whatever the protocol is, and is bounded by the limits of the settings.
-    fn fetch<'a>(&'a self, request: &'a Request, kept: Option<Connection>) -> Waiting<'a, Fetched>;
+///
+/// A response must be bounded by the limits of the settings, in size and in time, because servers
+/// may be hostile. A request that cannot be answered gives a [`Failure`], never a panic.
+///
+/// ```
+/// use std::rc::Rc;
+///
+/// use arose_crawl::connect::Waiting;
+/// use arose_crawl::counters::Counter;
+/// use arose_crawl::fetch::{Failure, Fetch, Request, Response};
+/// use arose_crawl::{Control, Crawl, Seams, Settings};
+///
+/// /// A web of two pages, in memory.
+/// struct Memory;
+///
+/// impl Fetch for Memory {
+///     fn fetch<'a>(&'a self, request: &'a Request) -> Waiting<'a, Result<Response, Failure>> {
+///         let page = match request.target() {
+///             "/" => "A rose is a rose. <a href=/more>More roses</a>",
+///             "/more" => "What is in a name?",
+///             _ => "",
+///         };
+///         let status = if page.is_empty() { 404 } else { 200 };
+///         let response = Response::new(status, "text/html", page.as_bytes());
+///         Box::pin(async move { Ok(response) })
+///     }
+/// }
+///
+/// let directory = tempfile::tempdir()?;
+/// let mut settings = Settings::default();
+/// settings.network.allow_private = true;
+/// settings.scope.reach = arose_crawl::settings::Reach::Web;
+/// settings.polite.delay = 0.0;
+/// settings.polite.address_delay = 0.0;
+/// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// let summary = tokio::task::LocalSet::new().block_on(&runtime, async {
+///     let mut crawl = Crawl::open(directory.path(), settings, Seams::local())?;
+///     crawl.fetch_with(Rc::new(Memory));
+///     crawl.add_seeds(["http://127.0.0.1/".to_owned()].into_iter())?;
+///     crawl.run(&Control::default()).await
+/// })?;
+/// assert_eq!(summary.counters.get(Counter::Pages), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Fetch {
+    /// Answers a request.
+    fn fetch<'a>(&'a self, request: &'a Request) -> Waiting<'a, Result<Response, Failure>>;
 }
 
 /// All that answer requests.
 pub(crate) struct Fetchers {
-    http: Fetcher,
-    files: Local,
+    http: Http,
+    files: Files,
+    /// Answers all requests in place of both.
+    other: RefCell<Option<Rc<dyn Fetch>>>,
 }
 
 impl Fetchers {
     pub(crate) fn new(settings: &Settings, connector: Rc<dyn Connect>) -> Result<Self, Error> {
         Ok(Self {
-            http: Fetcher::new(settings, connector)?,
-            files: Local::new(&settings.scope.files, settings.fetch.max_body),
+            http: Http::new(settings, connector)?,
+            files: Files::new(&settings.scope.files, settings.fetch.max_body),
+            other: RefCell::default(),
         })
     }
 
-    /// The one that answers a request.
-    pub(crate) fn of(&self, request: &Request) -> &dyn Fetch {
-        match request.is_file {
-            true => &self.files,
-            false => &self.http,
+    /// Has all requests answered by another one.
+    pub(crate) fn replace(&self, other: Option<Rc<dyn Fetch>>) {
+        self.other.replace(other);
+    }
+
+    /// What answers all requests in place of HTTP and files.
+    pub(crate) fn other(&self) -> Option<Rc<dyn Fetch>> {
+        self.other.borrow().clone()
+    }
+
+    /// Answers a request by the one that it is for.
+    pub(crate) async fn fetch(&self, request: &Request) -> Result<Response, Failure> {
+        match (self.other(), request.is_file) {
+            (Some(other), _) => other.fetch(request).await,
+            (None, true) => self.files.fetch(request).await,
+            (None, false) => self.http.fetch(request).await,
         }
     }
 }
 
-impl Fetch for Fetcher {
-    fn fetch<'a>(&'a self, request: &'a Request, kept: Option<Connection>) -> Waiting<'a, Fetched> {
-        Box::pin(self.request(request, kept))
+impl Fetch for Http {
+    fn fetch<'a>(&'a self, request: &'a Request) -> Waiting<'a, Result<Response, Failure>> {
+        Box::pin(async move {
+            let (result, connection) = self.request(request, request.kept.take()).await;
+            request.kept.replace(connection);
+            result
+        })
     }
 }
 
@@ -180,8 +309,8 @@ async fn usable(kept: Option<Connection>) -> Option<Connection> {
     kept.is_open().await.then_some(kept)
 }
 
-/// What all requests share.
-pub(crate) struct Fetcher {
+/// Fetches over HTTP, with TLS for `https`.
+pub struct Http {
     pub(crate) connector: Rc<dyn Connect>,
     pub(crate) tls: Tls,
     credentials: Credentials,
@@ -197,8 +326,19 @@ fn max_bodies(settings: &Settings) -> HashMap<String, usize> {
     hosts.collect()
 }
 
-impl Fetcher {
-    pub(crate) fn new(settings: &Settings, connector: Rc<dyn Connect>) -> Result<Self, Error> {
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http").finish_non_exhaustive()
+    }
+}
+
+impl Http {
+    /// Creates a fetcher with the limits, credentials and certificates of the settings.
+    ///
+    /// # Errors
+    ///
+    /// If certificates or credentials cannot be read.
+    pub fn new(settings: &Settings, connector: Rc<dyn Connect>) -> Result<Self, Error> {
         Ok(Self {
             connector,
             tls: Tls::new(&settings.network)?,

@@ -3,8 +3,10 @@
 //! `focus.links` has a slot of [`SLOT`] bytes for each URL that waits, with a checksum; slots that
 //! changed are written with each commit, before the journal says what happened. `focus.state` has
 //! the link model, the harvest and what the scorer has learned; it is replaced every half minute
-//! and at the end of a run. After a crash the two may be a little ahead of the journal or behind:
-//! that changes priorities, never what is fetched.
+//! and at the end of a run. What the model learns in between is appended to `focus.changes` with
+//! each commit: records of a length, the number of the state that they change, the changes, and a
+//! checksum. After a crash these may be a little ahead of the journal or behind: that changes
+//! priorities, never what is fetched.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -20,6 +22,7 @@ use crate::error::{Context, Error};
 
 const LINKS: &str = "focus.links";
 const STATE: &str = "focus.state";
+const CHANGES: &str = "focus.changes";
 
 /// The first bytes of the state.
 const MAGIC: &[u8] = b"arose-focus 1\n";
@@ -35,12 +38,15 @@ const _: () = assert!(LINK_AT + LINK_BYTES <= CHECKED);
 pub(crate) struct Changes {
     pub(super) slots: Vec<(u32, [u8; SLOT])>,
     pub(super) state: Option<Vec<u8>>,
+    /// What the model has learned, if that is not in a new state.
+    pub(super) model: Option<Vec<u8>>,
 }
 
 impl Changes {
     /// About how much memory they take.
     pub(crate) fn n_bytes(&self) -> usize {
-        self.slots.len() * (SLOT + 4) + self.state.as_ref().map_or(0, Vec::len)
+        let states = self.state.iter().chain(&self.model);
+        self.slots.len() * (SLOT + 4) + states.map(Vec::len).sum::<usize>()
     }
 }
 
@@ -50,6 +56,10 @@ pub(crate) struct FocusFiles {
     links: disk::File,
     path: PathBuf,
     state: PathBuf,
+    changes: disk::File,
+    changes_path: PathBuf,
+    /// The end of the changes.
+    n_bytes: std::cell::Cell<u64>,
 }
 
 /// What the files say.
@@ -66,6 +76,9 @@ pub(super) struct Kept {
 pub(super) struct Head {
     /// What the topic is.
     pub(super) topic: String,
+    /// The number of the state.
+    #[serde(default)]
+    pub(super) number: u64,
     pub(super) harvest: Harvest,
     /// What the scorer has learned.
     pub(super) learned: Vec<u64>,
@@ -93,15 +106,27 @@ impl FocusFiles {
     pub(super) fn open(folder: &Path, topic: &str) -> Result<(Self, Kept), Error> {
         let (path, state) = (folder.join(LINKS), folder.join(STATE));
         let links = disk::File::open_or_create(&path).context("opening", &path)?;
-        let files = Self { links, path, state };
+        let changes_path = folder.join(CHANGES);
+        let changes =
+            disk::File::open_or_create(&changes_path).context("opening", &changes_path)?;
+        let files = Self {
+            links,
+            path,
+            state,
+            changes,
+            changes_path,
+            n_bytes: std::cell::Cell::new(0),
+        };
         let mut kept = Kept::default();
         let read = files.read_state()?;
         let is_new = read.is_none();
-        if let Some((head, model)) = read.filter(|(head, _)| head.topic == topic) {
+        if let Some((head, mut model)) = read.filter(|(head, _)| head.topic == topic) {
+            files.read_changes(head.number, &mut model)?;
             (kept.head, kept.model) = (head, Some(model));
             files.read_links(&mut kept)?;
         } else {
             files.links.set_len(0).context("cutting", &files.path)?;
+            files.forget_changes()?;
         }
         kept.head.topic = topic.to_owned();
         if is_new {
@@ -118,6 +143,28 @@ impl FocusFiles {
             bytes => bytes.context("reading", &self.state)?,
         };
         Ok(parse_state(&bytes))
+    }
+
+    /// Applies what the model has learned since the state with this number, up to the first record
+    /// that is damaged or cut.
+    fn read_changes(&self, number: u64, model: &mut LinkModel) -> Result<(), Error> {
+        let path = &self.changes_path;
+        let bytes = std::fs::read(path).context("reading", path)?;
+        let mut rest = bytes.as_slice();
+        while let Some((changes, after)) = parse_changes(rest, number) {
+            if model.apply(changes).is_none() {
+                break;
+            }
+            rest = after;
+        }
+        self.n_bytes.set((bytes.len() - rest.len()) as u64);
+        Ok(())
+    }
+
+    fn forget_changes(&self) -> Result<(), Error> {
+        self.n_bytes.set(0);
+        let cut = self.changes.set_len(0);
+        cut.context("cutting", &self.changes_path)
     }
 
     /// Reads the slots; those that are damaged are free.
@@ -147,15 +194,22 @@ impl FocusFiles {
                 .write_all_at(bytes, at)
                 .context("writing", &self.path)?;
         }
-        match &changes.state {
-            Some(state) => disk::replace(&self.state, state).context("writing", &self.state),
-            None => Ok(()),
+        if let Some(state) = &changes.state {
+            disk::replace(&self.state, state).context("writing", &self.state)?;
+            self.forget_changes()?;
         }
+        if let Some(model) = &changes.model {
+            let written = self.changes.write_all_at(model, self.n_bytes.get());
+            written.context("writing", &self.changes_path)?;
+            self.n_bytes.set(self.n_bytes.get() + model.len() as u64);
+        }
+        Ok(())
     }
 
     /// Returns when the slots are on the disk.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        self.links.sync().context("syncing", &self.path)
+        self.links.sync().context("syncing", &self.path)?;
+        self.changes.sync().context("syncing", &self.changes_path)
     }
 }
 
@@ -168,6 +222,26 @@ pub(super) fn state_bytes(head: &Head, model: &LinkModel) -> Vec<u8> {
     bytes.extend(model.to_bytes());
     bytes.extend(digest64(&bytes).to_le_bytes());
     bytes
+}
+
+/// What a model has learned since the state with a number, as a record.
+pub(super) fn changes_bytes(number: u64, changes: &[u8]) -> Vec<u8> {
+    let mut bytes = (changes.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(number.to_le_bytes());
+    bytes.extend(changes);
+    bytes.extend(digest64(&bytes).to_le_bytes());
+    bytes
+}
+
+/// The changes of the first record, if they are of the state with this number, and what follows.
+fn parse_changes(bytes: &[u8], number: u64) -> Option<(&[u8], &[u8])> {
+    let (length, _) = bytes.split_first_chunk::<8>()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    let (record, rest) = bytes.split_at_checked(length.checked_add(16)?)?;
+    let (digest, rest) = rest.split_first_chunk::<8>()?;
+    let is_sound = digest64(record) == u64::from_le_bytes(*digest);
+    let (of, changes) = record[8..].split_first_chunk::<8>()?;
+    (is_sound && u64::from_le_bytes(*of) == number).then_some((changes, rest))
 }
 
 fn parse_state(bytes: &[u8]) -> Option<(Head, LinkModel)> {

@@ -137,6 +137,7 @@ impl Frontier {
                 order,
                 pages: budget.pages as f64,
                 n_doublings: 0,
+                is_focused: false,
             },
             budget,
             trust: 0.0,
@@ -163,6 +164,11 @@ impl Frontier {
     pub(crate) fn set_budget(&mut self, budget: Budget) {
         self.scale.pages = budget.pages as f64;
         self.budget = budget;
+    }
+
+    /// Sets that URLs have the priorities of a topic.
+    pub(crate) fn set_focused(&mut self) {
+        self.scale.is_focused = true;
     }
 
     /// How hosts are ranked.

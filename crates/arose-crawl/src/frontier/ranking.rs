@@ -80,6 +80,8 @@ pub(crate) struct Scale {
     /// How often that was doubled. Ranks are relative to it: all that a share limits stay in their
     /// order when it grows.
     pub(crate) n_doublings: u32,
+    /// Whether the crawl has a topic.
+    pub(crate) is_focused: bool,
 }
 
 impl Scale {
@@ -88,9 +90,16 @@ impl Scale {
         self.pages * f64::from(self.n_doublings.min(60)).exp2()
     }
 
+    /// Returns the power of shares in a priority. That of a crawl with a topic is the predicted
+    /// score times the fourth root of what it would be without one: of mass and share alike.
+    /// Otherwise, the site of the only seed would go before better pages of all others.
+    pub(crate) fn power(&self) -> f64 {
+        if self.is_focused { 0.25 } else { 1.0 }
+    }
+
     /// The rank of a host whose best URL has a mass, and whose site a share.
     pub(crate) fn rank(&self, mass: Level, share: f64) -> Rank {
-        let steps = f64::from(STEPS);
+        let steps = f64::from(STEPS) * self.power();
         let level = match self.order {
             Order::Opic => i32::from(mass.bits()) + (share.log2() * steps) as i32,
             // Hosts take turns; those of a site that has had its share come later.
@@ -98,14 +107,19 @@ impl Scale {
                 i32::from(Level::of(1.0).bits()) + share.log2().floor() as i32 * STEPS
             }
         };
-        let doublings = self.n_doublings.min(60) as i32 * STEPS;
-        (FLOOR + level - doublings).clamp(1, i32::MAX - 1) as Rank
+        (FLOOR + level - self.doublings()).clamp(1, i32::MAX - 1) as Rank
+    }
+
+    /// Returns the doublings as levels of priority.
+    fn doublings(&self) -> i32 {
+        let steps = f64::from(STEPS) * self.power();
+        (f64::from(self.n_doublings.min(60)) * steps) as i32
     }
 
     /// Whether a rank stands for hardly any priority.
     pub(crate) fn is_scarce(&self, rank: Rank) -> bool {
-        let doublings = i64::from(self.n_doublings.min(60)) * i64::from(STEPS);
-        i64::from(rank) - i64::from(FLOOR) + doublings < i64::from(Level::of(SCARCE).bits())
+        i64::from(rank) - i64::from(FLOOR) + i64::from(self.doublings())
+            < i64::from(Level::of(SCARCE).bits())
     }
 }
 
@@ -130,6 +144,7 @@ mod tests {
             order: Order::Opic,
             pages: 300.0,
             n_doublings,
+            is_focused: false,
         };
         let mass = Level::of(8.0);
         let full = scale(0).rank(Level::of(2.0), 1.0);
@@ -139,5 +154,19 @@ mod tests {
         assert!(!scale(0).is_scarce(full));
         assert!(!scale(4).is_scarce(scale(0).rank(mass, 0.001)));
         assert!(scale(60).rank(Level::NONE, 1e-15) > 0);
+    }
+
+    /// With a topic, a share of a sixteenth halves the priority.
+    #[test]
+    fn shares_count_less_with_a_topic() {
+        let scale = |n_doublings| Scale {
+            order: Order::Opic,
+            pages: 300.0,
+            n_doublings,
+            is_focused: true,
+        };
+        let [one, two] = [1.0, 2.0].map(Level::of);
+        assert_eq!(scale(0).rank(two, 1.0 / 16.0), scale(0).rank(one, 1.0));
+        assert_eq!(scale(4).rank(two, 1.0), scale(0).rank(two, 1.0 / 16.0));
     }
 }

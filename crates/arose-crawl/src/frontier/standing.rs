@@ -116,7 +116,8 @@ impl Frontier {
     }
 
     fn site_share(&self, site: SiteId) -> f64 {
-        self.sites[site as usize].share(self.scale.pages())
+        let share = self.sites[site as usize].share(self.scale.pages());
+        share.powf(self.scale.power())
     }
 
     /// Why a URL stands where it stands.

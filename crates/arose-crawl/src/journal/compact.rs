@@ -224,6 +224,10 @@ impl Survey {
                     let n_over = self.contents.len().saturating_sub(MAX_CONTENTS);
                     self.contents.drain(..n_over);
                 }
+                // A request for learning that has ended.
+                Event::UrlRule { key, text: "" } => {
+                    self.url_rules.remove(&key);
+                }
                 Event::UrlRule { key, .. } => {
                     let bytes = self.url_rules.entry(key).or_default();
                     bytes.clear();

@@ -29,8 +29,10 @@ impl Focused {
     /// Begins a crawl; a hard focus does not follow links of pages with a score below 0.5.
     #[must_use]
     pub fn new(focus: Focus, budget: Budget, rest: u32, is_hard: bool) -> Self {
+        let mut rehearsal = Rehearsal::new(Order::Opic, budget, rest);
+        rehearsal.frontier.set_focused();
         Self {
-            rehearsal: Rehearsal::new(Order::Opic, budget, rest),
+            rehearsal,
             focus,
             is_hard,
         }

@@ -1,45 +1,14 @@
 //! The learner: hypotheses, evidence, probes, deferral, audits and blame.
 
+use super::hypothesis::{Hypothesis, OfSite};
 use super::memory::{Frequent, Recent, Table};
 use super::rule::{Parts, Rule};
 use super::sequential::{Outcome, Sequential};
 use super::standing::{Canonical, Config, Event, Place, RuleId, Standing, State};
-use super::wishes::{Blame, Wish, Wishes};
+use super::wishes::{Wish, Wishes};
 use crate::digest::digest64;
 use crate::mix::mix;
 use std::collections::BTreeSet;
-
-/// The state of a rule in the learner.
-#[derive(Debug, Clone)]
-pub(super) struct Hypothesis {
-    pub(super) standing: Standing,
-    /// A hash of scope and rule, the same in every run.
-    name: u64,
-    pub(super) sum: f64,
-    /// Contents of equal pairs, up to the number wanted.
-    pub(super) contents: Vec<u64>,
-    /// Values met recently, the number of values met, and the number of new ones.
-    values: Vec<u32>,
-    pub(super) n_values: u32,
-    pub(super) n_new: u32,
-    /// Probes without a page.
-    pub(super) n_failed: u32,
-}
-
-impl Hypothesis {
-    /// Returns a hash of the rule in all templates of its site.
-    pub(super) fn of_site(&self) -> u64 {
-        let Standing { scope, rule, .. } = &self.standing;
-        let site = scope.split('/').next().unwrap_or_default();
-        key(&format!("{site} {rule}"))
-    }
-
-    /// Returns whether its values nearly all differ, its name is known, or it has no values.
-    fn is_session(&self) -> bool {
-        let rule = &self.standing.rule;
-        rule.is_known() || !rule.may_probe() || self.n_new * 10 >= self.n_values * 9
-    }
-}
 
 /// Maximum number of remembered values of a part.
 const MAX_VALUES: usize = 64;
@@ -51,13 +20,14 @@ const MAX_RULES: usize = 64;
 const SITE_PART: usize = 20;
 /// Maximum number of rounds in which rules are applied.
 const MAX_ROUNDS: usize = 10;
-/// Number of deferred URLs of a rule after which the share of audits halves.
-const EARLY: f64 = 12.0;
+/// Equal pairs that a rule about session IDs needs in a template if it is active in another
+/// template of its site, and wrong in none.
+const CONFIRM: f64 = 3.0;
 
 /// Learns the rules of all sites of a crawl.
 #[derive(Debug, Clone)]
 pub struct Learner {
-    config: Config,
+    pub(super) config: Config,
     pub(super) rules: Vec<Hypothesis>,
     /// Rules by scope.
     scopes: Table<Vec<RuleId>>,
@@ -71,10 +41,11 @@ pub struct Learner {
     events: Vec<Event>,
     /// Number of hypotheses of each site, so that one site cannot take the space of all others.
     n_of_site: Table<u32>,
-    /// Contents of the equal pairs of a rule, over all templates of a site.
-    pub(super) of_sites: Table<Vec<u64>>,
+    /// What is known of a rule in all templates of a site.
+    pub(super) of_sites: Table<OfSite>,
     /// Rules whose state has changed since the last call of `take_changed`.
     changed: BTreeSet<RuleId>,
+    n_ignored: u64,
 }
 
 impl Learner {
@@ -93,6 +64,7 @@ impl Learner {
             n_of_site: Table::default(),
             of_sites: Table::default(),
             changed: BTreeSet::new(),
+            n_ignored: 0,
         }
     }
 
@@ -105,6 +77,12 @@ impl Learner {
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Option<&Standing> {
         Some(&self.rules.get(id as usize)?.standing)
+    }
+
+    /// Returns how often a page was no evidence because there were too many hypotheses.
+    #[must_use]
+    pub fn n_ignored(&self) -> u64 {
+        self.n_ignored
     }
 
     /// Returns the events since the last call.
@@ -156,7 +134,7 @@ impl Learner {
     }
 
     /// Returns the content of a fetched page of this form.
-    fn known(&self, canonical: &Canonical) -> Option<u64> {
+    pub(super) fn known(&self, canonical: &Canonical) -> Option<u64> {
         let groups = canonical
             .rules
             .iter()
@@ -192,7 +170,7 @@ impl Learner {
     }
 
     /// Returns a rule and marks it as changed.
-    fn touch(&mut self, id: RuleId) -> &mut Hypothesis {
+    pub(super) fn touch(&mut self, id: RuleId) -> &mut Hypothesis {
         self.changed.insert(id);
         &mut self.rules[id as usize]
     }
@@ -230,15 +208,11 @@ impl Learner {
     /// Counts a URL that was not fetched because its canonical form is known. Returns whether the
     /// URL is to be fetched nevertheless, as an audit.
     pub fn defer(&mut self, url: &str, canonical: &Canonical) -> bool {
-        let mut share = self.config.audit_share;
+        let mut share = 0.0;
         for &id in &canonical.rules {
-            let rule = self.touch(id);
-            let n_deferred = &mut rule.standing.n_deferred;
+            let n_deferred = &mut self.touch(id).standing.n_deferred;
             *n_deferred = n_deferred.saturating_add(1);
-            let early = 0.5 * EARLY / (EARLY + f64::from(*n_deferred));
-            if !rule.is_session() {
-                share = f64::max(share, early);
-            }
+            share = f64::max(share, self.audit_share(id));
         }
         let draw = mix(key(url) ^ 0x0061_7564_6974) as f64 / u64::MAX as f64;
         if draw < share {
@@ -247,12 +221,25 @@ impl Learner {
         draw < share
     }
 
+    /// Returns the share of the deferred URLs of a rule that are fetched nevertheless by now.
+    fn audit_share(&self, id: RuleId) -> f64 {
+        let rule = &self.rules[id as usize];
+        let site = rule.standing.scope.split('/').next().unwrap_or_default();
+        let n_pages = self.common.get(&key(site)).map_or(0, Frequent::n);
+        let of_site = self.of_sites.get(&rule.of_site());
+        let general = self.config.audit_share;
+        rule.audit_share(general, of_site.unwrap_or(&OfSite::default()), n_pages)
+    }
+
     /// Requests that the content of a URL is compared with that of its canonical form when it is
     /// fetched.
     pub fn audit(&mut self, url: &str, canonical: &Canonical) {
         self.wish(url, Wish::Audit(canonical.clone()));
         for &id in &canonical.rules {
-            self.touch(id).standing.n_audited += 1;
+            let rule = self.touch(id);
+            rule.standing.n_audited += 1;
+            let of_site = rule.of_site();
+            self.of_sites.entry(of_site).or_default().n_audited += 1;
         }
     }
 
@@ -263,6 +250,12 @@ impl Learner {
         let mut wanted = Vec::new();
         let wishes = self.wishes.take(key(url));
         let is_wish = !wishes.is_empty();
+        if wishes
+            .iter()
+            .any(|wish| matches!(wish, Wish::Probe(_) | Wish::Audit(_)))
+        {
+            self.wishes.note(key(url), None);
+        }
         for wish in wishes {
             self.grant(url, content, wish, &mut wanted);
         }
@@ -341,14 +334,16 @@ impl Learner {
                 self.judge(id, other == content, content, is_common);
             } else if let Some(other) = self.contents.get(group) {
                 self.judge(id, other == content, content, is_common);
-            } else if is_due && !is_common && probe.is_none() {
+            } else if is_due && !is_common && probe.is_none() && self.needs_probes(id) {
                 probe = Some((id, bare));
             }
             self.contents.insert(group, content);
         }
         if let Some((id, bare)) = probe {
             self.wish(&bare, Wish::Probe(id));
-            self.touch(id).standing.n_probes += 1;
+            let rule = self.touch(id);
+            rule.standing.n_probes += 1;
+            rule.n_open += 1;
             wanted.push(bare);
         }
     }
@@ -377,10 +372,41 @@ impl Learner {
         may && (rule.n_values > 2 || standing.rule.is_known())
     }
 
+    /// Returns the amount that an equal pair adds to the test of a rule, and the sum at which the
+    /// rule is accepted.
+    fn test(&self, id: RuleId) -> (f64, f64) {
+        let rule = &self.rules[id as usize];
+        let is_session = rule.is_session();
+        let same = match is_session {
+            true => self.config.test.same,
+            false => self.config.strict.same,
+        };
+        let of_site = self.of_sites.get(&rule.of_site());
+        let is_confirmed = of_site.is_some_and(|site| site.n_active > 0 && site.n_wrong == 0);
+        let start = if rule.has_prior {
+            Sequential::KNOWN
+        } else {
+            0.0
+        };
+        let accept = match is_confirmed && is_session {
+            true => start + (CONFIRM - 0.5) * same,
+            false => Sequential::ACCEPT,
+        };
+        (same, accept)
+    }
+
+    /// Returns whether the probes under way are too few to accept a rule.
+    fn needs_probes(&self, id: RuleId) -> bool {
+        let (same, accept) = self.test(id);
+        let rule = &self.rules[id as usize];
+        rule.sum + f64::from(rule.n_open) * same < accept
+    }
+
     /// Records whether the pages of a pair were the same.
     fn judge(&mut self, id: RuleId, is_same: bool, content: u64, is_common: bool) {
         let min_contents = self.config.min_contents;
         let content = self.words(content);
+        let (same, accept) = self.test(id);
         let rule = &mut self.rules[id as usize];
         if rule.standing.state != State::Testing || (is_same && is_common) {
             return;
@@ -389,10 +415,7 @@ impl Learner {
         match is_same {
             true => {
                 rule.standing.n_same += 1;
-                rule.sum += match rule.is_session() {
-                    true => self.config.test.same,
-                    false => self.config.strict.same,
-                };
+                rule.sum += same;
                 if rule.contents.len() < min_contents && !rule.contents.contains(&content) {
                     rule.contents.push(content);
                     rule.standing.n_contents += 1;
@@ -406,15 +429,16 @@ impl Learner {
         // A template may have fewer pages than the required number of contents, so those of its
         // site count.
         let of_site = self.of_sites.entry(rule.of_site()).or_default();
-        if is_same && of_site.len() < min_contents && !of_site.contains(&content) {
-            of_site.push(content);
+        let contents = &mut of_site.contents;
+        if is_same && contents.len() < min_contents && !contents.contains(&content) {
+            contents.push(content);
         }
-        let n_contents = rule.contents.len().max(of_site.len());
+        let n_contents = rule.contents.len().max(contents.len());
         match Sequential::outcome(rule.sum) {
-            Outcome::Accepted if n_contents >= min_contents => {
+            Outcome::Rejected => self.change(id, State::Rejected),
+            _ if rule.sum >= accept && n_contents >= min_contents => {
                 self.change(id, State::Active);
             }
-            Outcome::Rejected => self.change(id, State::Rejected),
             // Evidence beyond the limit is not accumulated.
             Outcome::Accepted => rule.sum = Sequential::ACCEPT,
             Outcome::Open => {}
@@ -428,7 +452,11 @@ impl Learner {
             rule.values = Vec::new();
         }
         let site = rule.standing.scope.split('/').next().unwrap_or_default();
-        let site = key(site);
+        let (site, of_site) = (key(site), rule.of_site());
+        self.of_sites
+            .entry(of_site)
+            .or_default()
+            .note(before, state);
         match (before == State::Active, state == State::Active) {
             (false, true) => {
                 *self.active.entry(site).or_default() += 1;
@@ -458,11 +486,13 @@ impl Learner {
             return Some(id);
         }
         if self.rules.len() >= self.config.max_hypotheses || of_scope.len() >= MAX_RULES {
+            self.n_ignored += 1;
             return None;
         }
         let site = scope.split('/').next().unwrap_or_default();
         let n_of_site = self.n_of_site.entry(key(site)).or_default();
         if *n_of_site as usize >= (self.config.max_hypotheses / SITE_PART).max(MAX_RULES) {
+            self.n_ignored += 1;
             return None;
         }
         *n_of_site += 1;
@@ -472,126 +502,16 @@ impl Learner {
             standing: Standing::new(scope, rule.clone(), State::Testing),
             name: key(&format!("{scope} {rule}")),
             sum: if is_known { Sequential::KNOWN } else { 0.0 },
+            has_prior: is_known,
             contents: Vec::new(),
             values: Vec::new(),
             n_values: 0,
             n_new: 0,
             n_failed: 0,
+            n_open: 0,
         });
         self.scopes.entry(key(scope)).or_default().push(id);
         Some(id)
-    }
-
-    /// Records why a URL is requested. New wishes replace the oldest ones, whose URLs may never be
-    /// fetched.
-    fn wish(&mut self, url: &str, wish: Wish) {
-        if let Some(Wish::Blame(number, id)) = self.wishes.push(key(url), wish) {
-            let content = self.wishes.blame(number).map(|blame| blame.content);
-            self.blame(number, id, content);
-        }
-    }
-
-    /// Handles a fetched URL for which there was a wish.
-    fn grant(&mut self, url: &str, content: Option<u64>, wish: Wish, wanted: &mut Vec<String>) {
-        match (wish, content) {
-            (Wish::Probe(id), None) => self.touch(id).n_failed += 1,
-            (Wish::Probe(_), Some(_)) | (Wish::Audit(_), None) => {}
-            (Wish::Audit(canonical), Some(content)) => match self.known(&canonical) {
-                Some(other) => {
-                    self.compare(other == content, content, url, &canonical.rules, wanted)
-                }
-                None if canonical.is_fetchable => {
-                    let compare = Wish::Compare {
-                        content,
-                        url: url.to_owned(),
-                        rules: canonical.rules.clone(),
-                    };
-                    self.wish(&canonical.url, compare);
-                    wanted.push(canonical.url);
-                }
-                None => {}
-            },
-            (
-                Wish::Compare {
-                    content,
-                    url,
-                    rules,
-                },
-                other,
-            ) => {
-                self.compare(other == Some(content), content, &url, &rules, wanted);
-            }
-            (Wish::Blame(blame, id), other) => self.blame(blame, id, other),
-        }
-    }
-
-    /// Compares the content of an audited URL with that of its canonical form.
-    fn compare(
-        &mut self,
-        is_same: bool,
-        content: u64,
-        url: &str,
-        rules: &[RuleId],
-        wanted: &mut Vec<String>,
-    ) {
-        let active = rules.iter().copied().filter(|&id| self.is_active(id));
-        let active: Vec<RuleId> = active.collect();
-        match (is_same, &active[..]) {
-            (true, _) | (false, []) => {}
-            (false, &[id]) => self.change(id, State::Suspended),
-            (false, _) => self.look_for_guilty(content, url, &active, wanted),
-        }
-    }
-
-    fn look_for_guilty(
-        &mut self,
-        content: u64,
-        url: &str,
-        rules: &[RuleId],
-        wanted: &mut Vec<String>,
-    ) {
-        let number = self.wishes.begin_blame(Blame {
-            content,
-            rules: rules.to_vec(),
-            n_open: rules.len(),
-            is_settled: false,
-        });
-        for &id in rules {
-            let bare = self.rules[id as usize].standing.rule.apply(url);
-            let bare = bare.unwrap_or_default();
-            match self.contents.get(key(&bare)) {
-                None if self.config.max_probes > 0 => {
-                    self.wish(&bare, Wish::Blame(number, id));
-                    wanted.push(bare);
-                }
-                // A URL that cannot be fetched is not evidence against the rule.
-                known => self.blame(number, id, known.or(Some(content))),
-            }
-        }
-    }
-
-    /// Handles the result of applying one rule alone to a URL whose audit failed.
-    fn blame(&mut self, number: u64, id: RuleId, content: Option<u64>) {
-        let Some(blame) = self.wishes.blame(number) else {
-            return;
-        };
-        blame.n_open -= 1;
-        let is_guilty = content != Some(blame.content);
-        blame.is_settled |= is_guilty;
-        // If no rule is wrong by itself, the newest is suspended.
-        let is_open = blame.n_open > 0;
-        let youngest = blame.rules.iter().copied().max();
-        let suspect = match (is_guilty, is_open || blame.is_settled) {
-            (true, _) => Some(id),
-            (false, true) => None,
-            (false, false) => youngest,
-        };
-        if !is_open {
-            self.wishes.end_blame(number);
-        }
-        if let Some(id) = suspect.filter(|&id| self.is_active(id)) {
-            self.change(id, State::Suspended);
-        }
     }
 }
 

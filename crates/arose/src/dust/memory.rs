@@ -82,6 +82,11 @@ pub(super) struct Frequent {
 }
 
 impl Frequent {
+    /// Returns the number of values noted.
+    pub(super) fn n(&self) -> u32 {
+        self.n
+    }
+
     /// Number of values that are counted.
     const CAPACITY: usize = 16;
 

@@ -9,14 +9,17 @@
 //! in that part alone are trials: their contents are the same or different. Such pairs occur by
 //! chance, or through a *probe*: a request for the URL without the part. A [sequential
 //! test](Sequential) accepts a rule after 21 consecutive equal pairs, and rejects it at the first
-//! unequal one. A parameter with few values, such as a language or a sort order, needs 58, since
-//! such parameters often matter only for some pages. Error pages and login walls look the same
-//! whatever the URL, so the pairs must show at least five different contents, and contents that
-//! many pages share do not count.
+//! unequal one. A session ID that another template of the site has confirmed needs three. A
+//! parameter with few values, such as a language or a sort order, needs 58, since such parameters
+//! often matter only for some pages. Error pages and login walls look the same whatever the URL, so
+//! the pairs must show at least five different contents, and contents that many pages share do not
+//! count.
 //!
 //! *Guard.* A rule never drops a URL. A URL whose canonical form is known is *deferred*, and some
-//! deferred URLs are fetched nevertheless: 2%, and up to half of the first ones if the rule is
-//! about a parameter with few values. If such an *audit* finds other content than that of the
+//! deferred URLs are fetched nevertheless: 2%, but no more than 30 such *audits* of a rule in a site
+//! and one for every ten of its pages; up to half of the first ones if the rule is about a
+//! parameter with few values; all of the first 20 if a person switched it on without evidence. If
+//! an audit finds other content than that of the
 //! canonical form, each rule involved is tried alone, and the wrong one is suspended. The caller
 //! then fetches the URLs that this rule deferred.
 //!
@@ -48,8 +51,11 @@
 //! assert!(n_fetched < 100);
 //! ```
 
+mod audit;
+mod hypothesis;
 mod learner;
 mod memory;
+mod names;
 mod rule;
 mod saved;
 mod sequential;
@@ -61,7 +67,9 @@ mod tests;
 mod wishes;
 
 pub use learner::Learner;
-pub use rule::{Alphabet, Class, NoRule, Rule, is_known_name};
+pub use names::is_known_name;
+pub use rule::{Alphabet, Class, NoRule, Rule};
 pub use saved::Saved;
 pub use sequential::{Outcome, Sequential, lower_bound};
 pub use standing::{Canonical, Config, Event, Place, RuleId, Standing, State};
+pub use wishes::Errand;

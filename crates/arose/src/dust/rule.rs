@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::names::is_known_name;
+
 /// A part of a URL that may not select the page.
 ///
 /// The text form, which [`Display`](fmt::Display) writes and [`FromStr`] reads, is a word and, for
@@ -270,50 +272,6 @@ impl Rule {
         let text = self.to_string();
         (text.len(), text)
     }
-}
-
-/// Names that carry only a session or a campaign. Case does not matter.
-const KNOWN_NAMES: [&str; 24] = [
-    "_ga",
-    "_gl",
-    "_hsenc",
-    "_hsmi",
-    "cfid",
-    "cftoken",
-    "dclid",
-    "fbclid",
-    "gbraid",
-    "gclid",
-    "gclsrc",
-    "igshid",
-    "jsessionid",
-    "mc_cid",
-    "mc_eid",
-    "mkt_tok",
-    "msclkid",
-    "oscsid",
-    "phpsessid",
-    "twclid",
-    "vero_id",
-    "wbraid",
-    "yclid",
-    "zenid",
-];
-
-/// Beginnings of such names.
-const KNOWN_PREFIXES: [&str; 3] = ["aspsessionid", "pk_campaign", "utm_"];
-
-/// Returns whether a parameter with this name is known to carry only a session or a campaign: a
-/// name that frameworks choose, not page authors. Names that sometimes select a page, such as
-/// `sid`, `ref` or `session`, are not known.
-#[must_use]
-pub fn is_known_name(name: &str) -> bool {
-    let is_prefix = |prefix: &&str| {
-        let start = name.get(..prefix.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-    };
-    let is_name = |known: &&str| name.eq_ignore_ascii_case(known);
-    KNOWN_NAMES.iter().any(is_name) || KNOWN_PREFIXES.iter().any(is_prefix)
 }
 
 impl Class {

@@ -55,7 +55,7 @@ impl Learner {
         (rule.n_values, rule.n_new) = (saved.n_values, saved.n_new);
         rule.n_failed = saved.n_failed;
         let (of_site, contents) = (rule.of_site(), rule.contents.clone());
-        let all = self.of_sites.entry(of_site).or_default();
+        let all = &mut self.of_sites.entry(of_site).or_default().contents;
         let new = contents
             .into_iter()
             .filter(|content| !all.contains(content));

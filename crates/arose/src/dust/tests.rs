@@ -368,4 +368,121 @@ fn many_templates() {
         );
     }
     assert!(learner.rules().count() <= 1000);
+    assert!(learner.n_ignored() > 10_000);
+}
+
+/// Requests under way in one learner are resumed in another: a deferred URL is audited, and a failed
+/// audit finds the wrong rule.
+#[test]
+fn errands_are_resumed() {
+    let sid = standing("a.b/p/*", "parameter sid");
+    let lang = standing("a.b/p/*", "parameter lang");
+    let active = || {
+        let mut learner = learner_without_prior();
+        learner.set(&sid);
+        learner.set(&lang);
+        learner.take_events();
+        learner
+    };
+    let content = |url: &str| Some(u64::from(url.contains("lang=de")));
+    let url = "http://a.b/p/1?sid=7&lang=de";
+    // The learner is lost after each number of requests.
+    for n_requests in 0..4 {
+        let mut learner = active();
+        let mut errands = std::collections::BTreeMap::new();
+        let mut remembered = Vec::new();
+        let canonical = learner.canonical(url).unwrap();
+        assert!(learner.defer(url, &canonical));
+        let mut queue = vec![url.to_owned()];
+        let mut n_left = n_requests;
+        let mut keep = |learner: &mut Learner| {
+            for (key, errand) in learner.take_errands() {
+                match errand {
+                    Some(errand) => errands.insert(key, errand),
+                    None => errands.remove(&key),
+                };
+            }
+            remembered.extend(learner.take_remembered());
+            errands.clone()
+        };
+        keep(&mut learner);
+        while n_left > 0
+            && let Some(url) = queue.pop()
+        {
+            n_left -= 1;
+            queue.extend(learner.fetched(&url, content(&url)));
+            keep(&mut learner);
+        }
+        let errands = keep(&mut learner);
+        let mut learner = active();
+        learner.recall(remembered);
+        let mut queue: Vec<String> = errands
+            .into_values()
+            .flat_map(|errand| learner.resume(errand))
+            .collect();
+        while let Some(url) = queue.pop() {
+            queue.extend(learner.fetched(&url, content(&url)));
+        }
+        let states: Vec<State> = learner.rules().map(|rule| rule.state).collect();
+        assert_eq!(
+            states,
+            [State::Active, State::Suspended],
+            "after {n_requests} requests"
+        );
+        let open = learner.take_errands();
+        let n_begun = open.iter().filter(|(_, errand)| errand.is_some()).count();
+        assert!(n_begun * 2 <= open.len(), "{open:?}");
+    }
+}
+
+/// A rule that is active in one template of a site needs few pairs in the others, unless it was
+/// wrong in one.
+#[test]
+fn templates_of_a_site_confirm_each_other() {
+    for is_wrong_once in [false, true] {
+        let mut learner = learner_without_prior();
+        let mut n = 0;
+        let mut visit = |learner: &mut Learner, template: &str, page: u64, matters: bool| {
+            n += 1;
+            let url = format!("http://a.b/{template}/{page}?sid={:x}", 7919 * n);
+            if learner.place(&url) != Place::Fetch {
+                return false;
+            }
+            let own = crate::digest::digest64(template.as_bytes()) ^ page;
+            feed(learner, &url, &|url: &str| {
+                Some(own ^ if matters { key_of(url) } else { 0 })
+            });
+            true
+        };
+        if is_wrong_once {
+            for page in 0..5 {
+                visit(&mut learner, "other", page, true);
+            }
+        }
+        for page in 0..40 {
+            visit(&mut learner, "one", page, false);
+        }
+        let n_fetched = (0..40).filter(|&page| visit(&mut learner, "two", page, false));
+        let n_fetched = n_fetched.count();
+        match is_wrong_once {
+            true => assert!(n_fetched > 15, "{n_fetched}"),
+            false => assert!((3..=6).contains(&n_fetched), "{n_fetched}"),
+        }
+    }
+}
+
+fn key_of(url: &str) -> u64 {
+    crate::digest::digest64(url.as_bytes())
+}
+
+/// The first URLs that a rule without evidence defers are all fetched.
+#[test]
+fn rules_of_people_are_audited_at_once() {
+    let mut learner = Learner::new(Config::default());
+    learner.set(&standing("a.b/p/*", "parameter lang"));
+    for n in 0..5 {
+        let url = format!("http://a.b/p/{n}?lang=de");
+        let canonical = learner.canonical(&url).unwrap();
+        assert!(learner.defer(&url, &canonical), "{n}");
+    }
 }

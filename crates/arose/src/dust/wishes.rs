@@ -3,11 +3,41 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::memory::Table;
+use super::rule::Rule;
 use super::standing::{Canonical, RuleId};
+
+/// A request that is under way for learning, as it is stored from one run to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Errand {
+    /// A URL without the part that a rule is about.
+    Probe {
+        /// The URL.
+        url: String,
+        /// The scope of the rule.
+        scope: String,
+        /// The rule.
+        rule: Rule,
+    },
+    /// A deferred URL that is fetched nevertheless.
+    Audit {
+        /// The URL.
+        url: String,
+    },
+    /// An audited URL, whose content is to be compared with that of its canonical form, or whose
+    /// wrong rule is looked for.
+    Compare {
+        /// The URL.
+        url: String,
+        /// Its content.
+        content: u64,
+    },
+}
 
 /// A failed audit, for which the wrong rule must be found.
 #[derive(Debug, Clone)]
 pub(super) struct Blame {
+    /// The key of its errand.
+    pub(super) errand: u64,
     pub(super) content: u64,
     pub(super) rules: Vec<RuleId>,
     pub(super) n_open: usize,
@@ -40,6 +70,8 @@ pub(super) struct Wishes {
     order: VecDeque<u64>,
     blames: BTreeMap<u64, Blame>,
     n_blames: u64,
+    /// Errands that have changed.
+    news: Vec<(u64, Option<Errand>)>,
 }
 
 impl Wishes {
@@ -55,8 +87,8 @@ impl Wishes {
         wishes
     }
 
-    /// Adds a wish; returns one that it replaces.
-    pub(super) fn push(&mut self, key: u64, wish: Wish) -> Option<Wish> {
+    /// Adds a wish; returns one that it replaces, with the hash of its URL.
+    pub(super) fn push(&mut self, key: u64, wish: Wish) -> Option<(u64, Wish)> {
         let mut old = None;
         while self.n >= MAX_WISHES && old.is_none() {
             old = self.pop();
@@ -72,7 +104,7 @@ impl Wishes {
         old
     }
 
-    fn pop(&mut self) -> Option<Wish> {
+    fn pop(&mut self) -> Option<(u64, Wish)> {
         let key = self.order.pop_front()?;
         let wishes = self.by_url.get_mut(&key)?;
         let wish = wishes.remove(0);
@@ -80,7 +112,7 @@ impl Wishes {
             self.by_url.remove(&key);
         }
         self.n -= 1;
-        Some(wish)
+        Some((key, wish))
     }
 
     /// Records a failed audit; returns its number.
@@ -94,8 +126,20 @@ impl Wishes {
         self.blames.get_mut(&number)
     }
 
-    pub(super) fn end_blame(&mut self, number: u64) {
-        self.blames.remove(&number);
+    pub(super) fn end_blame(&mut self, number: u64) -> Option<Blame> {
+        self.blames.remove(&number)
+    }
+
+    /// Records that an errand is under way, or that it is done.
+    pub(super) fn note(&mut self, key: u64, errand: Option<Errand>) {
+        if self.news.len() < MAX_WISHES {
+            self.news.push((key, errand));
+        }
+    }
+
+    /// Returns the errands that were begun and ended since the last call.
+    pub(super) fn take_news(&mut self) -> Vec<(u64, Option<Errand>)> {
+        std::mem::take(&mut self.news)
     }
 }
 
@@ -110,7 +154,7 @@ mod tests {
         let mut n_old = 0;
         for key in 0..100_000_u64 {
             let old = wishes.push(key, Wish::Probe(key as RuleId));
-            if let Some(Wish::Probe(id)) = old {
+            if let Some((_, Wish::Probe(id))) = old {
                 n_old += 1;
                 assert!(!wishes.has(id.into()));
             }

@@ -140,6 +140,8 @@ pub struct LinkModel {
     pub(super) with: Box<[[f32; 2]]>,
     /// The same for all pages.
     pub(super) all: [f64; 2],
+    /// Words whose numbers have changed, if changes are taken.
+    pub(super) touched: Option<Vec<u32>>,
 }
 
 impl Default for LinkModel {
@@ -157,6 +159,7 @@ impl LinkModel {
             words: vec![0.0; 1 << BITS].into(),
             with: vec![[0.0; 2]; 1 << BITS].into(),
             all: [0.0; 2],
+            touched: None,
         }
     }
 
@@ -182,8 +185,12 @@ impl LinkModel {
         for (weight, feature) in self.weights.iter_mut().zip(features) {
             *weight += FEATURE_STEP * error * feature;
         }
-        for &word in &link.words {
-            self.words[(word & !TAG) as usize] += (WORD_STEP * error) as f32;
+        let words = link.words.iter().map(|word| word & !TAG);
+        for word in words.clone() {
+            self.words[word as usize] += (WORD_STEP * error) as f32;
+        }
+        if let Some(touched) = &mut self.touched {
+            touched.extend(words);
         }
     }
 
@@ -196,9 +203,13 @@ impl LinkModel {
         self.all[0] += f64::from(score);
         self.all[1] += f64::from(1.0 - score);
         for (word, _) in page.iter() {
-            let with = &mut self.with[bucket(word, BITS)];
+            let at = bucket(word, BITS);
+            let with = &mut self.with[at];
             with[0] += score;
             with[1] += 1.0 - score;
+            if let Some(touched) = &mut self.touched {
+                touched.push(at as u32);
+            }
         }
     }
 

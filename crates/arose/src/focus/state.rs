@@ -51,16 +51,36 @@ impl LinkModel {
     /// Returns everything that the model has learned, as bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
+        let is_set = |&at: &u32| {
+            let at = at as usize;
+            self.words[at] != 0.0 || self.with[at] != [0.0; 2]
+        };
+        self.bytes_of((0..self.words.len() as u32).filter(is_set))
+    }
+
+    /// Returns what has changed since the last call, or everything at the first one. It can be
+    /// [applied](Self::apply) to the model as it was then.
+    pub fn take_changes(&mut self) -> Vec<u8> {
+        match self.touched.replace(Vec::new()) {
+            None => self.to_bytes(),
+            Some(mut touched) => {
+                touched.sort_unstable();
+                touched.dedup();
+                self.bytes_of(touched.into_iter())
+            }
+        }
+    }
+
+    fn bytes_of(&self, words: impl Iterator<Item = u32>) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in self.weights.iter().chain(&self.all) {
             bytes.extend(number.to_le_bytes());
         }
-        for (at, (word, with)) in self.words.iter().zip(&self.with).enumerate() {
-            let numbers = [*word, with[0], with[1]];
-            if numbers != [0.0; 3] {
-                bytes.extend((at as u32).to_le_bytes());
-                bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-            }
+        for word in words {
+            let at = word as usize;
+            let numbers = [self.words[at], self.with[at][0], self.with[at][1]];
+            bytes.extend(word.to_le_bytes());
+            bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         }
         bytes
     }
@@ -69,6 +89,14 @@ impl LinkModel {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut model = Self::new();
+        model.apply(bytes)?;
+        Some(model)
+    }
+
+    /// Applies changes; none if the bytes are not changes of a model, which may then be half
+    /// changed.
+    pub fn apply(&mut self, bytes: &[u8]) -> Option<()> {
+        let model = self;
         let (head, rest) = bytes.split_at_checked(7 * 8)?;
         let mut numbers = head.chunks_exact(8).map(|number| {
             let number = f64::from_le_bytes(number.try_into().ok()?);
@@ -91,6 +119,6 @@ impl LinkModel {
             *model.words.get_mut(at)? = word;
             model.with[at] = [on, off];
         }
-        Some(model)
+        Some(())
     }
 }

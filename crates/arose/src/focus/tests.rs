@@ -246,3 +246,26 @@ fn issue_27_what_was_learned_survives() {
     assert_eq!(again.score(&page), topic.score(&page));
     assert!(!again.resume(&[1, 2]) && !again.resume(&[]));
 }
+
+/// The changes of a model, applied in order, give the model.
+#[test]
+fn changes_of_a_model_add_up() {
+    let scorer = Keywords::new(["violin"]).unwrap();
+    let mut model = LinkModel::new();
+    let mut copy = LinkModel::new();
+    for n in 0..40 {
+        let words = LinkWords::new(&format!("word{n} violin"), "/a/b", "ul>li", &scorer);
+        let mut link = Link::default();
+        link.add(0.3, &words);
+        model.learn(&link, (n % 2) as f32);
+        model.read(&Words::of(&format!("text{} of {n}", n % 7)), 0.7);
+        if n % 5 == 0 {
+            let changes = model.take_changes();
+            assert!(n == 0 || changes.len() < 1000, "{}", changes.len());
+            copy.apply(&changes).unwrap();
+            assert_eq!(copy.to_bytes(), model.to_bytes());
+        }
+    }
+    let changes = model.take_changes();
+    assert_eq!(copy.apply(&changes[..changes.len() - 1]), None);
+}
