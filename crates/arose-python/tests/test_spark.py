@@ -243,6 +243,25 @@ def test_issue_31_errors_are_sentences(spark, lines, tmp_path, capfd):
     assert "needs a single machine" in capfd.readouterr().err
 
 
+def test_issue_31_workers_without_the_wheel_are_named(lines, tmp_path):
+    """A session that is not ours starts whatever `python3` is."""
+    import venv
+
+    venv.create(tmp_path / "bare")
+    bare = tmp_path / "bare" / "bin" / "python"
+    program = f"""
+import os, sys
+os.environ["PYSPARK_PYTHON"] = {os.fspath(bare)!r}
+os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+from arose.spark import main
+raise SystemExit(main([{lines!r}, "-o", {os.fspath(tmp_path / "out")!r}, "--master", "local[1]",
+                       "--conf", "spark.python.daemon.module=pyspark.daemon"]))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert "arose: workers cannot import " in ran.stderr, ran.stderr[-2000:]
+
+
 def test_issue_31_partitions_are_those_of_the_cluster(spark):
     from arose.spark import _cores, _default_partitions
 
@@ -390,6 +409,7 @@ def test_issue_30_a_frame_comes_back_with_every_row(spark, lines, tmp_path, monk
     for wrong, said in [
         ({"text": "txet"}, "text='txet': no such column.*review"),
         ({"text": "review", "id": "k"}, "id='k': no such column"),
+        ({"text": "key"}, "text='key': the column has type bigint, expected string"),
         ({"text_field": "review"}, "text_field is for files.*pass text"),
         ({"text": "review", "output": "out"}, "output is for files.*directory"),
         ({"text": "review", "against": "seen"}, "against needs a single machine"),

@@ -49,6 +49,8 @@ def dedup_frame(
         if column is not None and column not in df.columns:
             found = ", ".join(f"{name} ({kind})" for name, kind in df.dtypes)
             raise InputError(f"{parameter}={column!r}: no such column; columns found: {found}")
+    if not (kind := dict(df.dtypes)[text]).startswith(("string", "char", "varchar")):
+        raise InputError(f"text={text!r}: the column has type {kind}, expected string; cast it first")
     if taken := [name for name in (*FOUND, "kept_id") if name in df.columns]:
         raise InputError(f"`{taken[0]}` is a column of the result; rename it")
     spark = df.sparkSession

@@ -446,6 +446,11 @@ MEANINGS = (
         "Spark has no client for {0}:// here; add the jar of its file system",
     ),
     (r"\[PATH_NOT_FOUND\] Path does not exist: (\S+?)\.(?: |$)", "`{0}` does not exist"),
+    (
+        r"ModuleNotFoundError: No module named '(arose|pyarrow|pandas)\b",
+        "workers cannot import {0}: install it where they run, or set PYSPARK_PYTHON to an "
+        "interpreter that has it before the session is made",
+    ),
     (r"(No space left on device)", "a worker has no space left on its disk; free some and resume"),
 )
 
