@@ -1,5 +1,5 @@
 //! What a large frontier takes: `pool_scale FOLDER [QUEUED_MILLIONS]`, or `pool_scale --queues
-//! [QUEUED_MILLIONS]`.
+//! [QUEUED_MILLIONS [URLS_OF_A_HOST]]`.
 //!
 //! Queues URLs in a crawl, 500 at each host, and says how long each million took, how much memory
 //! the process holds, and how much of it that is for a URL. Needs 120 MB of disk for each million.
@@ -26,7 +26,8 @@ fn main() -> Result<(), Error> {
     let n_queued = arguments.next().and_then(|text| text.parse().ok());
     let n_queued = n_queued.unwrap_or(10);
     if folder.as_os_str() == "--queues" {
-        queues_alone(n_queued);
+        let per_host = arguments.next().and_then(|text| text.parse().ok());
+        queues_alone(n_queued, per_host.unwrap_or(PER_HOST));
         return Ok(());
     }
     let seams = Seams {
@@ -70,9 +71,9 @@ fn main() -> Result<(), Error> {
 }
 
 /// Queues so many million URLs, and says what memory that takes.
-fn queues_alone(n_queued: u64) {
+fn queues_alone(n_queued: u64, per_host: u64) {
     let before = resident();
-    let mut queues = Queues::new((n_queued * MILLION / PER_HOST) as usize);
+    let mut queues = Queues::new((n_queued * MILLION / per_host.max(1)) as usize);
     (0..n_queued * MILLION).for_each(|n| queues.push(n));
     let n_bytes = resident().saturating_sub(before);
     println!(

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(back, format!("{host:?}"));
         let mut folders = Folders::default();
         let page = Novelty {
-            is_duplicate: true,
+            original: Some(3),
             ..Novelty::default()
         };
         (0..9).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));

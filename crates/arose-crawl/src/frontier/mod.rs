@@ -19,6 +19,7 @@
 //! with their place in the workbench; a site takes about 30, a queued URL 13 while its host is in
 //! memory. The text of URLs is in the journal.
 
+mod blocks;
 mod cold;
 mod folders;
 mod host;

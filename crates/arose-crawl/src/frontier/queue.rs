@@ -11,7 +11,7 @@
 //! is one list in that order, in which removed URLs leave a gap. The first lookup by tag sorts it
 //! by tag.
 //!
-//! *Cost.* 11 bytes per URL, and less than one byte for spare capacity and the tree. A URL is found
+//! *Cost.* 11 bytes per URL, and about one for blocks ([`super::blocks`]) and the tree. A URL is found
 //! in logarithmic time. Adding or removing one moves and scans its bucket, whose size is bounded
 //! whatever the names are. *Error.* Tags are 28 bits of a hash. Two URLs of a host with the same
 //! tag share the mass of the one found first, and the contribution of a link to a page that was
@@ -20,6 +20,7 @@
 
 use arose::mix::mix;
 
+use super::blocks::Blocks;
 use crate::journal::{Decoder, Place, push_number};
 use crate::order::{Gift, Level, Weight, class_steps};
 
@@ -142,7 +143,7 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// Sorted by tag, none of them empty unless it is the only one; or all by position.
-    buckets: Vec<Vec<Entry>>,
+    buckets: Vec<Blocks>,
     /// The best rank of each bucket, in the second half, and of each two below; only if there are
     /// several.
     tops: Vec<u64>,
@@ -160,7 +161,7 @@ impl Queue {
     pub(crate) fn push(&mut self, entry: Entry) {
         if self.n == 0 {
             *self = Self {
-                buckets: vec![Vec::new()],
+                buckets: vec![Blocks::default()],
                 is_list: true,
                 ..Self::default()
             };
@@ -171,13 +172,12 @@ impl Queue {
         }
         self.n += 1;
         if self.is_list {
-            add(&mut self.buckets[0], entry);
+            self.buckets[0].push(entry);
             return;
         }
         let at = self.bucket_of(entry.key());
         let bucket = &mut self.buckets[at];
         let to = bucket.partition_point(|other| other.key() < entry.key());
-        make_room(bucket);
         bucket.insert(to, entry);
         match bucket.len() > FULL {
             true => self.cut(at),
@@ -200,11 +200,8 @@ impl Queue {
         self.divide();
         let (at, found) = self.find_first()?;
         let bucket = &mut self.buckets[at];
-        let entry = bucket.remove(found);
+        let entry = bucket.remove(found)?;
         self.n -= 1;
-        if bucket.len() + FULL / 8 < bucket.capacity() {
-            bucket.shrink_to(bucket.len() + 8);
-        }
         self.renew(at);
         if self.buckets[at].len() <= FULL / 8 && self.buckets.len() > 1 {
             self.merge(at);
@@ -231,15 +228,19 @@ impl Queue {
 
     /// Splits a bucket.
     fn cut(&mut self, at: usize) {
-        let bucket = &mut self.buckets[at];
-        let half = bucket.split_off(FULL / 2);
-        bucket.shrink_to(FULL / 2 + 8);
+        let entries: Vec<Entry> = self.buckets[at].iter().copied().collect();
+        let (first, second) = entries.split_at(FULL / 2);
+        // Its blocks are freed first, so that the halves get them.
+        self.buckets[at] = Blocks::default();
+        self.buckets[at] = Blocks::of(first);
+        let half = Blocks::of(second);
         let mut leaves = match self.tops.is_empty() {
             true => vec![0],
             false => self.tops.split_off(self.buckets.len()),
         };
         leaves[at] = best(&self.buckets[at]);
         leaves.insert(at + 1, best(&half));
+        self.buckets.reserve_exact(1);
         self.buckets.insert(at + 1, half);
         self.build_tops(&leaves);
     }
@@ -254,8 +255,8 @@ impl Queue {
         let mut leaves = self.tops.split_off(self.buckets.len());
         let next = self.buckets.remove(left + 1);
         let bucket = &mut self.buckets[left];
-        bucket.reserve_exact(next.len());
-        bucket.extend(next);
+        let entries: Vec<Entry> = bucket.iter().chain(next.iter()).copied().collect();
+        *bucket = Blocks::of(&entries);
         let best = leaves.remove(left + 1);
         leaves[left] = leaves[left].max(best);
         self.build_tops(&leaves);
@@ -285,7 +286,7 @@ impl Queue {
 
     fn change(&mut self, tag: Tag, to: impl FnOnce(&Entry) -> Weight) -> Option<(Place, Weight)> {
         let (bucket, at) = self.find_tag(tag)?;
-        let entry = &mut self.buckets[bucket][at];
+        let entry = self.buckets[bucket].get_mut(at)?;
         let weight = to(entry);
         if weight == entry.weight() {
             return None;
@@ -303,7 +304,7 @@ impl Queue {
     /// Returns the trust of the URL with a tag.
     pub(super) fn trust(&mut self, tag: Tag) -> Option<Level> {
         let (bucket, at) = self.find_tag(tag)?;
-        Some(self.buckets[bucket][at].weight().trust)
+        Some(self.buckets[bucket].get(at)?.weight().trust)
     }
 
     /// Returns the bucket of the first URL with a tag, and its position there.
@@ -327,8 +328,7 @@ impl Queue {
         self.n -= 1;
         let list = &mut self.buckets[0];
         if list.len() > 2 * self.n + 8 {
-            list.retain(|entry| !entry.is_removed());
-            list.shrink_to_fit();
+            *list = those(list, |_| true);
         }
         Some(removed)
     }
@@ -341,29 +341,29 @@ impl Queue {
     fn find(&mut self, place: Place) -> Option<&mut Entry> {
         self.line_up();
         let list = self.buckets.first_mut()?;
-        let found = list.binary_search_by_key(&place, Entry::place).ok()?;
-        list.get_mut(found).filter(|entry| !entry.is_removed())
+        let found = list.partition_point(|entry| entry.place() < place);
+        let entry = list.get_mut(found)?;
+        (entry.place() == place && !entry.is_removed()).then_some(entry)
     }
 
     /// Removes all URLs for which `stays` is false.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(Place) -> bool) {
         self.line_up();
         if let Some(list) = self.buckets.first_mut() {
-            list.retain(|entry| !entry.is_removed() && stays(entry.place()));
+            *list = those(list, |entry| stays(entry.place()));
             self.n = list.len();
         }
     }
 
     /// Returns all URLs, in any order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        let all = self.buckets.iter().flatten();
+        let all = self.buckets.iter().flat_map(Blocks::iter);
         all.filter(|entry| !entry.is_removed())
     }
 
     /// Returns the bucket to which a key belongs.
     fn bucket_of(&self, key: (Tag, Place)) -> usize {
-        let is_before =
-            |bucket: &Vec<Entry>| bucket.first().is_some_and(|first| first.key() <= key);
+        let is_before = |bucket: &Blocks| bucket.get(0).is_some_and(|first| first.key() <= key);
         let n_before = self.buckets.partition_point(is_before);
         n_before.saturating_sub(1)
     }
@@ -373,14 +373,14 @@ impl Queue {
         if !std::mem::take(&mut self.is_list) {
             return;
         }
-        let mut list = std::mem::take(&mut self.buckets).swap_remove(0);
-        list.retain(|entry| !entry.is_removed());
+        let mut list: Vec<Entry> = self.iter().copied().collect();
         list.sort_unstable_by_key(Entry::key);
+        self.buckets.clear();
         self.buckets = match list.len() > FULL {
-            true => list.chunks(FULL * 3 / 4).map(<[Entry]>::to_vec).collect(),
-            false => vec![list],
+            true => list.chunks(FULL * 3 / 4).map(Blocks::of).collect(),
+            false => vec![Blocks::of(&list)],
         };
-        let leaves: Vec<u64> = self.buckets.iter().map(|bucket| best(bucket)).collect();
+        let leaves: Vec<u64> = self.buckets.iter().map(best).collect();
         self.build_tops(&leaves);
     }
 
@@ -389,9 +389,10 @@ impl Queue {
         if self.is_list || self.buckets.is_empty() {
             return;
         }
-        let mut list = std::mem::take(&mut self.buckets).concat();
+        let mut list: Vec<Entry> = self.iter().copied().collect();
         list.sort_unstable_by_key(Entry::place);
-        (self.buckets, self.tops) = (vec![list], Vec::new());
+        self.buckets.clear();
+        (self.buckets, self.tops) = (vec![Blocks::of(&list)], Vec::new());
         self.is_list = true;
     }
 
@@ -460,8 +461,7 @@ impl Queue {
         let mut place = 0_u64;
         let n = reader.number()?;
         if n > 0 {
-            // A wrong length must not reserve memory.
-            queue.buckets = vec![Vec::with_capacity(n.min(1 << 16) as usize)];
+            queue.buckets = vec![Blocks::default()];
             queue.is_list = true;
         }
         for _ in 0..n {
@@ -482,22 +482,19 @@ impl Queue {
 }
 
 /// Returns the best rank of some URLs; 0 if there are none.
-fn best(entries: &[Entry]) -> u64 {
-    let best = entries.iter().map(|entry| entry.rest).max();
-    best.unwrap_or(0) >> PLACE
+fn best(entries: &Blocks) -> u64 {
+    let rests = entries.slices().map(|slice| {
+        let rests = slice.iter().map(|entry| entry.rest);
+        rests.max().unwrap_or(0)
+    });
+    rests.max().unwrap_or(0) >> PLACE
 }
 
-/// Adds to a list.
-fn add(list: &mut Vec<Entry>, entry: Entry) {
-    make_room(list);
-    list.push(entry);
-}
-
-/// Lets a list grow in small steps, because there are many of them.
-fn make_room(list: &mut Vec<Entry>) {
-    if list.len() == list.capacity() {
-        list.reserve_exact((list.len() / 64).max(8));
-    }
+/// Returns the URLs of a list that are not removed and that are to stay.
+fn those(list: &Blocks, mut stay: impl FnMut(&Entry) -> bool) -> Blocks {
+    let entries = list.iter().filter(|entry| !entry.is_removed());
+    let entries: Vec<Entry> = entries.filter(|entry| stay(entry)).copied().collect();
+    Blocks::of(&entries)
 }
 
 #[cfg(test)]
@@ -637,9 +634,8 @@ mod tests {
             }
             // A block of memory has a header of eight bytes and is rounded up to sixteen.
             let block = |n_bytes: usize| (n_bytes + 8).next_multiple_of(16);
-            let buckets = queue.buckets.iter();
-            let n_bytes: usize = buckets.map(|bucket| block(11 * bucket.capacity())).sum();
-            let above = block(24 * queue.buckets.capacity()) + block(8 * queue.tops.capacity());
+            let n_bytes: usize = queue.buckets.iter().map(Blocks::n_bytes).sum();
+            let above = block(48 * queue.buckets.capacity()) + block(8 * queue.tops.capacity());
             let each = (n_bytes + above + size_of::<Queue>()) as f64 / n_urls as f64;
             assert!(
                 each < if n_urls < 500 { 14.0 } else { 12.0 },

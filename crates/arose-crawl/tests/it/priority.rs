@@ -2,6 +2,7 @@
 //! same order after a kill at any moment.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -309,4 +310,38 @@ fn issue_26_a_million_pages_point_to_one() {
     assert!(is_fetched.iter().all(|is_fetched| *is_fetched));
     // The largest possible mass.
     assert!((2000.0..=2048.0).contains(&mass), "{mass}");
+}
+
+/// A site links to a hundred thousand domains of its owner, which link to each other and back. They
+/// do not delay the pages of a good site that the seed links to as well, and all are fetched once.
+#[test]
+fn issue_26_a_hundred_thousand_domains_of_one_owner() {
+    const N_PAGES: u32 = 300;
+    const N_DOMAINS: u32 = 100_000;
+    const OWNER: u32 = 1000;
+    let links = |page: u32| -> Vec<u32> {
+        match page {
+            0 => vec![1, OWNER],
+            1..N_PAGES => vec![0, 2 * page % N_PAGES, (2 * page + 1) % N_PAGES],
+            OWNER => (OWNER + 1..OWNER + 1000).collect(),
+            _ => {
+                let next = (0..20).map(|n| OWNER + 1 + (20 * (page - OWNER) + n) % N_DOMAINS);
+                next.chain([OWNER, page]).collect()
+            }
+        }
+    };
+    let site = |page: u32| Site(if page < N_PAGES { page.min(1) } else { page });
+    let mut rehearsal = Rehearsal::new(Order::Opic, Budget::default(), 0);
+    rehearsal.seed(0, Site(0));
+    let mut fetched = Vec::new();
+    while let Some(page) = rehearsal.fetch(links, site) {
+        fetched.push(page);
+    }
+    let n_good = |pages: &[u32]| pages.iter().filter(|page| **page < N_PAGES).count();
+    let n_all = n_good(&fetched);
+    println!("{n_all} good pages of {}", fetched.len());
+    assert!(n_all > 250 && fetched.len() > 90_000);
+    assert_eq!(n_good(&fetched[..2 * n_all]), n_all);
+    let distinct: BTreeSet<u32> = fetched.iter().copied().collect();
+    assert_eq!(distinct.len(), fetched.len());
 }
