@@ -1,9 +1,10 @@
-"""Corpora for `run.py`, as JSON Lines: short documents, and two that are skewed.
+"""Corpora for `run.py`, as JSON Lines: two that are usual, and two that are skewed.
 
     python3 bench/spark/corpora.py DIR short:1000000 half-equal:1000000 template:1000000
 
     short       20 to 60 words each, drawn by rank (Zipf's law); a tenth are near duplicates of an earlier one
-    half-equal  the same, but every second document has one text
+    usual       the same, 92 words each: what the template is compared with
+    half-equal  short, but every second document has one text
     template    92 words each, 76 of them those of all
 
 The documents of a shape begin with those of a smaller corpus of that shape.
@@ -20,7 +21,7 @@ VOCABULARY = 50_000
 REMEMBERED = 1_000
 
 
-def short(draw):
+def short(draw, least=20, most=60):
     words = [f"w{n:x}" for n in range(VOCABULARY)]
     recent = []
     while True:
@@ -28,13 +29,17 @@ def short(draw):
             text = draw.choice(recent).split()
             text[draw.randrange(len(text))] = draw.choice(words)
         else:
-            n = draw.randint(20, 60)
+            n = draw.randint(least, most)
             text = [words[int(VOCABULARY ** draw.random()) - 1] for _ in range(n)]
             if len(recent) < REMEMBERED:
                 recent.append(" ".join(text))
             else:
                 recent[draw.randrange(REMEMBERED)] = " ".join(text)
         yield " ".join(text)
+
+
+def usual(draw):
+    return short(draw, 92, 92)
 
 
 def half_equal(draw):
@@ -50,7 +55,7 @@ def template(draw):
         yield shared + " " + " ".join(f"own{draw.getrandbits(40):x}" for _ in range(16))
 
 
-SHAPES = {"short": short, "half-equal": half_equal, "template": template}
+SHAPES = {"short": short, "usual": usual, "half-equal": half_equal, "template": template}
 
 
 def main():

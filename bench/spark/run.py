@@ -7,7 +7,8 @@ machine and by Spark with two executors of one core; rows are compared before an
 Processor time is that of the command and all it started, JVMs included. Spark's daemon does not wait
 for its workers, so what a worker has used is lost when it ends first: all processes are looked at four
 times a second too, and the larger sum counts. Memory is the largest sum over an executor and its Python
-workers, looked at every second; a shared page counts in parts.
+workers, looked at every second; a shared page counts in parts. Disk is the largest size of all files of
+the run, shuffle files included, looked at every five seconds; the input is not among them.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from pathlib import Path
 sys.path.append(os.fspath(Path(__file__).parent.parent / "neardup"))
 import measure
 
-LOCAL = "import arose, sys; arose.dedup(sys.argv[1], sys.argv[2], memory=2 << 30)"
+LOCAL = "import arose, sys; arose.dedup(sys.argv[1], sys.argv[2], memory=2 << 30, ids_only={})"
 COMPARE = """
 import sys, pyarrow.parquet as pq
 one, other = sys.argv[1:]
@@ -73,11 +74,25 @@ def own_bytes(pid):
         return 0
 
 
+def size(folder):
+    """The bytes of all files below a directory."""
+    found = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            try:
+                found += os.lstat(os.path.join(where, name)).st_blocks << 9
+            except OSError:
+                continue  # it has been removed
+    return found
+
+
 class Executors(threading.Thread):
     """Looks at the memory of executors, and at all processor time, until it is told to stop."""
 
-    def __init__(self):
+    def __init__(self, folder):
         super().__init__(daemon=True)
+        self.folder = folder
+        self.disk = 0
         self.is_over = threading.Event()
         self.largest = {"jvm": 0, "python": 0, "both": 0}
         self.seconds = {}
@@ -89,11 +104,15 @@ class Executors(threading.Thread):
             children = {}
             for pid, (parent, *_) in found.items():
                 children.setdefault(parent, []).append(pid)
-            for pid in below(os.getpid(), children):
+            own = below(os.getpid(), children)
+            for pid in own:
                 _, start, seconds, _ = found[pid]
                 self.seconds[pid, start] = seconds
             n += 1
-            for pid, (*_, command) in found.items():
+            if n % 20 == 0:
+                self.disk = max(self.disk, size(self.folder))
+            for pid in own:
+                command = found[pid][3]
                 is_java = b"java" in command.split(b"\0")[0]
                 if n % 4 == 0 and is_java and b"CoarseGrainedExecutorBackend" in command:
                     self.look(pid, children)
@@ -105,16 +124,21 @@ class Executors(threading.Thread):
             self.largest[name] = max(self.largest[name], n)
 
 
-def cost(command, log, seconds):
-    executors = Executors()
+def cost(command, folder, seconds):
+    log = folder / "log"
+    executors = Executors(folder)
     executors.start()
-    spent = measure.run(command, log, dict(os.environ), seconds)
+    # Shuffle files and what is sorted outside memory.
+    (folder / "spills").mkdir(exist_ok=True)
+    environment = {**os.environ, "TMPDIR": str(folder / "spills")}
+    environment["SPARK_LOCAL_DIRS"] = environment["TMPDIR"]
+    spent = measure.run(command, log, environment, seconds)
     executors.is_over.set()
     executors.join()
     if spent.code != 0:
         raise SystemExit(Path(log).read_text(errors="replace")[-4000:])
     seconds = max(spent.cpu, sum(executors.seconds.values()))
-    return dataclasses.replace(spent, cpu=seconds), executors.largest
+    return dataclasses.replace(spent, cpu=seconds), executors
 
 
 def main():
@@ -126,12 +150,13 @@ def main():
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--folder", help="where the work is done; temporary unless told")
     parser.add_argument("--local", action="store_true", help="only the local run")
+    parser.add_argument("--tables-only", action="store_true", help="write no kept documents")
     parser.add_argument("--timeout", type=float, default=1800)
     options = parser.parse_args()
     measure.adopt_orphans()
     print(f"{measure.machine()}; load {measure.load()}\n", flush=True)
-    print("| corpus | where | CPU s | wall s | executor MiB: JVM, Python, both | stages, s |")
-    print("|---|---|---|---|---|---|", flush=True)
+    print("| corpus | where | CPU s | wall s | executor MiB: JVM, Python, both | disk GB | stages, s |")
+    print("|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for corpus in options.corpora:
             one_corpus(corpus, Path(folder), options)
@@ -140,19 +165,26 @@ def main():
 def one_corpus(corpus, folder, options):
     name = f"{Path(corpus).parent.name}/{Path(corpus).name}"
     local, out = folder / "local", folder / "spark"
-    command = [options.python, "-c", LOCAL, corpus, local]
-    spent, _ = cost(command, folder / "local.log", options.timeout)
-    print(f"| {name} | local | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.megabytes:.0f} | |", flush=True)
+    command = [options.python, "-c", LOCAL.format(options.tables_only), corpus, local]
+    spent, looked = cost(command, folder, options.timeout)
+    disk = f"{looked.disk / 1e9:.1f}"
+    print(f"| {name} | local | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.megabytes:.0f} | {disk} | |", flush=True)
     if not options.local:
         command = [options.python, "-m", "arose.spark", corpus, "-o", out]
         command += ["--master", options.master]
         command += ["--partitions", options.partitions] if options.partitions else []
+        command += ["--tables-only"] if options.tables_only else []
         command += [word for setting in options.conf for word in ("--conf", setting)]
-        spent, largest = cost(command, folder / "spark.log", options.timeout)
+        before = size(folder)
+        spent, looked = cost(command, folder, options.timeout)
         summary = json.loads((out / "summary.json").read_text())
         stages = ", ".join(f"{s['name']} {s['seconds']:.1f}" for s in summary["stages"])
-        sizes = ", ".join(f"{n / 2**20:.0f}" for n in largest.values())
-        print(f"| {name} | Spark | {spent.cpu:.1f} | {spent.wall:.1f} | {sizes} | {stages} |", flush=True)
+        sizes = ", ".join(f"{n / 2**20:.0f}" for n in looked.largest.values())
+        disk = f"{(looked.disk - before) / 1e9:.1f}"
+        print(
+            f"| {name} | Spark | {spent.cpu:.1f} | {spent.wall:.1f} | {sizes} | {disk} | {stages} |",
+            flush=True,
+        )
         subprocess.run([options.python, "-c", COMPARE, local, out], check=True, stdout=sys.stderr)
     subprocess.run(["rm", "-rf", local, out], check=True)
 
