@@ -1,7 +1,7 @@
-//! The floor: what reading, parsing, tokens and shingles alone cost.
+//! The floor: the cost of reading, parsing, tokens and shingles alone.
 //!
-//! Every engine has to do these, so no batch job made of the same parts can be faster. What a job
-//! takes above the floor is what sketches, candidates, checks and output cost.
+//! Every tool has to do these steps, so no batch job built from the same parts can be faster. The
+//! time of a job above the floor is the cost of sketches, candidates, verification and output.
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -12,7 +12,7 @@ use arose::token::Tokenizer;
 use arose_corpus::{Config, Item};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Tokens and shingles of one document, in memory that is used again.
+/// Tokens and shingles of one document, in reused memory.
 #[derive(Default)]
 struct Scratch {
     tokens: Vec<u64>,
@@ -23,7 +23,8 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Prints documents, shingles and the processor time of one worker thread and of the main one.
+/// Prints the number of documents and shingles, and the CPU time of one worker thread and of the
+/// main thread.
 pub fn run(input: &Path, w: NonZeroUsize) -> anyhow::Result<()> {
     let (tokenizer, shingler) = (Tokenizer::default(), Shingler::new(w));
     let config = Config {
@@ -57,7 +58,7 @@ fn n_shingles(tokenizer: &Tokenizer, shingler: &Shingler, text: &str) -> usize {
     })
 }
 
-/// Of all threads of this process.
+/// CPU time of all threads of this process.
 fn processor_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

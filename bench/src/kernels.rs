@@ -1,12 +1,13 @@
-//! The hot functions one by one.
+//! The hot functions, one by one.
 
 use std::f64::consts::PI;
 use std::hint::black_box;
 use std::ops::Range;
 
 use arose::shingle::Shingler;
-use arose::simhash::{self, Fingerprint384};
+use arose::simhash::Fingerprint384;
 use arose::sketch::{NarrowMinHash, OnePermutation, Sketcher};
+use arose::testing;
 use arose::token::Tokenizer;
 use gaoya::minhash::{MinHasher, MinHasher32, compute_minhash_similarity};
 use gaoya::simhash::{SimHash, SimHashBits, SimSipHasher64};
@@ -46,7 +47,7 @@ pub fn run(texts: &[String], rounds: usize) {
     }
 }
 
-/// All rows run in each round, so that a slow minute of the machine slows all of them.
+/// All rows run in each round, so that a slow minute of the machine affects all of them.
 fn medians(p: &Prepared<'_>, rows: &[Row<'_>], rounds: usize) -> Vec<f64> {
     let mut seconds = vec![Vec::new(); rows.len()];
     for _ in 0..rounds {
@@ -61,13 +62,14 @@ fn medians(p: &Prepared<'_>, rows: &[Row<'_>], rounds: usize) -> Vec<f64> {
     seconds.iter_mut().map(median).collect()
 }
 
-/// Texts that a row takes at once; with their tokens and shingles they fit the second cache.
+/// Number of texts that a row processes at once; with their tokens and shingles they fit into the
+/// second-level cache.
 const CHUNK: usize = 64;
 
-/// The processor time that a row takes on this thread.
+/// Returns the CPU time of a row on this thread.
 ///
-/// In a pipeline each stage finds its input in the cache, where the stage before has just put it.
-/// So does a row here: what it reads is touched before its clock starts.
+/// In a pipeline, each stage finds its input in the cache, where the stage before has just written
+/// it. The same holds for a row here: its input is read once before its clock starts.
 fn timed(p: &Prepared<'_>, row: &Row<'_>) -> f64 {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -87,12 +89,12 @@ fn timed(p: &Prepared<'_>, row: &Row<'_>) -> f64 {
 struct Row<'a> {
     stage: &'static str,
     engine: &'static str,
-    /// The mean distance of its estimates from the exact values.
+    /// Mean difference of its estimates from the exact values.
     error: Option<f64>,
     work: Box<dyn Fn(Range<usize>) + 'a>,
 }
 
-/// Texts with everything the stages start from.
+/// Texts with the input of every stage.
 struct Prepared<'a> {
     texts: &'a [String],
     tokenizer: Tokenizer,
@@ -154,20 +156,23 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The fast versions equal the plain ones on every text.
+    /// The optimized versions equal the reference implementations on every text.
     fn check(&self) {
         let (narrow, bins) = (narrow(84), one_permutation(128));
         let prepared = self.tokens.iter().zip(&self.shingles);
         for (text, (tokens, shingles)) in self.texts.iter().zip(prepared) {
-            assert_eq!(&self.tokenizer.tokens_plain(text).fingerprints, tokens);
-            assert_eq!(&self.shingler.shingles_plain(tokens), shingles);
-            assert_eq!(narrow.sketch(shingles), narrow.sketch_plain(shingles));
+            assert_eq!(&testing::tokens(&self.tokenizer, text).fingerprints, tokens);
+            assert_eq!(&testing::shingles(&self.shingler, tokens), shingles);
             assert_eq!(
-                Fingerprint384::of(tokens),
-                simhash::plain::fingerprint(tokens)
+                narrow.sketch(shingles),
+                testing::min_hash(&narrow, shingles)
             );
+            assert_eq!(Fingerprint384::of(tokens), testing::simhash(tokens));
             if shingles.len() < 200 {
-                assert_eq!(bins.sketch(shingles), bins.sketch_plain(shingles));
+                assert_eq!(
+                    bins.sketch(shingles),
+                    testing::one_permutation(&bins, shingles)
+                );
             }
         }
     }
@@ -222,7 +227,7 @@ fn text_to_sketch<S: Sketcher>(p: &Prepared<'_>, range: Range<usize>, sketcher: 
 fn token_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
     let plain = |range: Range<usize>| {
         for text in &p.texts[range] {
-            black_box(p.tokenizer.tokens_plain(text));
+            black_box(testing::tokens(&p.tokenizer, text));
         }
     };
     let gaoya = |range: Range<usize>| {
@@ -257,7 +262,7 @@ fn token_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
 fn shingle_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
     let plain = |range: Range<usize>| {
         for tokens in &p.tokens[range] {
-            black_box(p.shingler.shingles_plain(tokens));
+            black_box(testing::shingles(&p.shingler, tokens));
         }
     };
     let fast = |range: Range<usize>| {
@@ -290,7 +295,7 @@ fn permutation_rows<'a>(p: &'a Prepared<'a>, t: u16, stage: &'static str) -> Vec
     let plain = move |range: Range<usize>| {
         let sketcher = narrow(t);
         for shingles in &p.shingles[range] {
-            black_box(sketcher.sketch_plain(shingles));
+            black_box(testing::min_hash(&sketcher, shingles));
         }
     };
     let fast = move |range: Range<usize>| {
@@ -365,7 +370,7 @@ fn one_permutation_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
 fn simhash_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
     let plain = |range: Range<usize>| {
         for tokens in &p.tokens[range] {
-            black_box(simhash::plain::fingerprint::<6>(tokens));
+            black_box(testing::simhash::<6>(tokens));
         }
     };
     let fast = |range: Range<usize>| {

@@ -1,12 +1,12 @@
-//! Measures arose against its plain versions and its rivals, quality beside time.
+//! Measures arose, its reference implementations and other tools, with quality beside time.
 //!
-//! `cargo run --release -- kernels` prints the table of `README.md`. All engines run on the same
-//! texts in the same process, one after the other in each round; a figure is the median over the
-//! rounds of the processor time of this one thread. Before anything is timed, the fast versions are
-//! compared with the plain ones on every text.
+//! `cargo run --release -- kernels` prints the table of `README.md`. All tools run on the same
+//! texts in the same process, one after the other in each round. A number is the median over the
+//! rounds of the CPU time of this one thread. Before anything is timed, the optimized versions are
+//! compared with the reference implementations on every text.
 //!
-//! `truth` and `floor` serve the comparison in `neardup/`: the pairs that are to be found, and the
-//! least time that finding them can take.
+//! `truth` and `floor` serve the comparison in `neardup/`: the pairs to be found, and the minimum
+//! time in which they can be found.
 #![forbid(unsafe_code)]
 
 mod floor;
@@ -22,25 +22,25 @@ use clap::Parser;
 
 #[derive(Parser)]
 enum Command {
-    /// Tokens, shingles, sketches and simhash: plain, fast and gaoya.
+    /// Tokens, shingles, sketches and simhash: reference, optimized and gaoya
     Kernels(Options),
-    /// All pairs of a corpus that resemble each other, exactly: the truth that engines are held to.
+    /// All similar pairs of a corpus, computed exactly: the ground truth
     Truth {
-        /// JSON lines, or whatever `arose read` reads.
+        /// JSON Lines, or any other format that `arose read` reads
         input: PathBuf,
-        /// The least resemblance of a pair.
+        /// Minimum similarity of a pair
         threshold: f64,
-        /// Lines of id, id, resemblance, tabs between them.
+        /// Lines of ID, ID and similarity, separated by tabs
         output: PathBuf,
-        /// Tokens per shingle.
+        /// Tokens per shingle
         #[arg(long, default_value = "5")]
         w: NonZeroUsize,
     },
-    /// Reads, parses, tokenises and shingles with one thread and does nothing else.
+    /// Read, parse, tokenize and shingle with one thread, and do nothing else
     Floor {
-        /// JSON lines, or whatever `arose read` reads.
+        /// JSON Lines, or any other format that `arose read` reads
         input: PathBuf,
-        /// Tokens per shingle.
+        /// Tokens per shingle
         #[arg(long, default_value = "5")]
         w: NonZeroUsize,
     },
@@ -48,16 +48,16 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Options {
-    /// JSON lines with a `text` field, plain or zstd.
+    /// JSON Lines with a `text` field, uncompressed or compressed with zstd
     #[arg(
         long,
         default_value = "../../shared/data/crawl-wikispeedia/articles.jsonl.zst"
     )]
     input: PathBuf,
-    /// Rounds; the median counts.
+    /// Number of rounds; the median counts
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// Megabytes of text: the input is repeated, each copy with a number before it.
+    /// Megabytes of text: the input is repeated, each copy with a number before it
     #[arg(long, default_value_t = 40)]
     megabytes: usize,
 }

@@ -1,9 +1,9 @@
-//! How far each engine's estimates are from the exact values.
+//! Differences of the estimates of each tool from the exact values.
 
 use std::collections::HashMap;
 
 use arose::mix::SplitMix;
-use arose::shingle::{ShingleSet, Shingler, resemblance};
+use arose::shingle::{ShingleSet, Shingler, jaccard};
 use arose::token::Tokenizer;
 
 /// Pairs of token sequences: a text, and the same with some of its words replaced.
@@ -14,7 +14,7 @@ pub struct Pairs {
 const N_PAIRS: usize = 500;
 
 impl Pairs {
-    /// Takes the longest texts and replaces between none and a twentieth of their words.
+    /// Takes the longest texts and replaces up to a twentieth of their words.
     pub fn new(texts: &[String]) -> Self {
         let tokenizer = Tokenizer::default();
         let mut random = SplitMix::new(1);
@@ -35,17 +35,17 @@ impl Pairs {
         }
     }
 
-    /// The mean distance of an estimate from the exact resemblance of the shingle sets.
+    /// Mean difference of an estimate from the exact similarity of the shingle sets.
     pub fn resemblance_error(&self, estimate: impl Fn(&[u64], &[u64]) -> f64) -> f64 {
         let shingler = Shingler::new(arose::shingle::FEATURE_W);
         self.mean(|[a, b]| {
             let [a, b]: [ShingleSet; 2] = [shingler.set(a), shingler.set(b)];
-            let exact = resemblance(&a, &b).expect("long texts have shingles");
+            let exact = jaccard(&a, &b).expect("long texts have shingles");
             (estimate(a.as_slice(), b.as_slice()) - exact).abs()
         })
     }
 
-    /// The mean distance of an estimate from the exact cosine of the token counts.
+    /// Mean difference of an estimate from the exact cosine of the token counts.
     pub fn cosine_error(&self, estimate: impl Fn(&[u64], &[u64]) -> f64) -> f64 {
         self.mean(|[a, b]| (estimate(a, b) - cosine(a, b)).abs())
     }

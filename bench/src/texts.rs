@@ -1,12 +1,12 @@
-//! The texts to measure on.
+//! The texts used for measurements.
 
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
 
-/// The `text` fields of a JSON lines file, repeated up to `n_bytes` with a number put before each
-/// copy.
+/// Returns the `text` fields of a JSON Lines file, repeated up to `n_bytes` with a number before
+/// each copy.
 pub fn load(path: &Path, n_bytes: usize) -> anyhow::Result<Vec<String>> {
     let originals = read(path).with_context(|| format!("reading texts from {}", path.display()))?;
     anyhow::ensure!(!originals.is_empty(), "{} holds no text", path.display());

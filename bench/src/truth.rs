@@ -1,21 +1,21 @@
-//! The exact join: every pair of documents that resemble each other at least so much.
+//! The exact join: every pair of documents with at least a given similarity.
 //!
-//! *Question.* Which pairs should an engine have found?
+//! *Question.* Which pairs should a tool have found?
 //!
-//! *Idea.* Comparing all pairs is quadratic. But sort the shingles of every document by one order
-//! for all, rare ones first: if `|A ∩ B| / |A ∪ B| >= t`, then `A` has at least `t |A|` shingles in
-//! common with `B`, and likewise `B` with `A`. So the first shingle that the two have in common
-//! stands among the first `|A| - ceil(t |A|) + 1` of `A` and among as many of `B`, and an index of
-//! these *prefixes* yields every pair that counts. The smaller has at least `t` times the shingles
-//! of the larger. What is left is compared shingle by shingle.
+//! *Idea.* Comparing all pairs is quadratic. But sort the shingles of every document by one order,
+//! rare ones first: if `|A ∩ B| / |A ∪ B| >= t`, then `A` shares at least `t |A|` shingles with
+//! `B`, and likewise `B` with `A`. So the first shared shingle is among the first `|A| - ceil(t
+//! |A|) + 1` of `A` and among as many of `B`, and an index of these *prefixes* finds every such
+//! pair. The smaller document has at least `t` times the shingles of the larger. The remaining
+//! pairs are compared shingle by shingle.
 //!
 //! *Paper.* Chaudhuri, Ganti & Kaushik 2006; Bayardo, Ma & Srikant 2007.
 //!
-//! *Cost.* Memory 8 bytes a shingle, and an index of the prefixes without what occurs once. Time is
-//! linear but for the candidates, each of them a merge of two sets. *Error.* None but collisions of
-//! fingerprints.
+//! *Cost.* Memory: 8 bytes per shingle, and an index of the prefixes without shingles that occur
+//! once. Time is linear except for the candidates, each of which is a merge of two sets. *Error.*
+//! Only collisions of fingerprints.
 //!
-//! *Not for* low thresholds on large corpora: below a half the prefixes are most of the documents.
+//! *Not for* low thresholds on large corpora: below 0.5 the prefixes are most of the documents.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,11 +25,11 @@ use std::path::Path;
 
 use anyhow::Context;
 use arose::mix::mix;
-use arose::shingle::{ShingleSet, Shingler, resemblance};
+use arose::shingle::{ShingleSet, Shingler, jaccard};
 use arose::token::Tokenizer;
 use arose_corpus::{Config, Item};
 
-/// Writes `id, id, resemblance` for all pairs of `input` that reach `threshold`, in input order.
+/// Writes `id, id, similarity` for all pairs of `input` that reach `threshold`, in input order.
 pub fn run(input: &Path, threshold: f64, w: NonZeroUsize, output: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
         threshold > 0.0 && threshold <= 1.0,
@@ -66,26 +66,26 @@ fn read(input: &Path, w: NonZeroUsize) -> anyhow::Result<Vec<Document>> {
     Ok(documents.flatten().collect())
 }
 
-/// The pairs by place in `documents`, the smaller place first, ascending.
+/// Returns the pairs by position in `documents`, the smaller position first, ascending.
 fn join(documents: &[Document], threshold: f64) -> Vec<(usize, usize, f64)> {
     let frequencies = Frequencies::of(documents);
     let sizes: Vec<usize> = documents.iter().map(|d| d.shingles.len()).collect();
     let mut by_size: Vec<usize> = (0..documents.len()).filter(|&d| sizes[d] > 0).collect();
     by_size.sort_by_key(|&d| sizes[d]);
     let mut index: HashMap<u64, Vec<usize>> = HashMap::new();
-    // The last document that each one was compared with, so that no pair is compared twice.
+    // The last document with which each one was compared, so that no pair is compared twice.
     let mut compared_with = vec![usize::MAX; documents.len()];
     let mut pairs = Vec::new();
     for &a in &by_size {
         let least = least_shared(sizes[a], threshold);
         for shingle in frequencies.prefix(&documents[a].shingles, sizes[a] - least + 1) {
             let others = index.entry(shingle).or_default();
-            // Those seen so far are no larger, and the largest of them stand last.
+            // Those seen so far are no larger, and the largest of them are last.
             for &b in others.iter().rev().take_while(|&&b| sizes[b] >= least) {
                 if std::mem::replace(&mut compared_with[b], a) == a {
                     continue;
                 }
-                let similarity = resemblance(&documents[a].shingles, &documents[b].shingles);
+                let similarity = jaccard(&documents[a].shingles, &documents[b].shingles);
                 if let Some(similarity) = similarity.filter(|&s| s >= threshold) {
                     pairs.push((a.min(b), a.max(b), similarity));
                 }
@@ -97,17 +97,17 @@ fn join(documents: &[Document], threshold: f64) -> Vec<(usize, usize, f64)> {
     pairs
 }
 
-/// The least number of its `size` shingles that a document shares with any it resembles, and the
-/// least size of those not larger.
+/// Returns the minimum number of its `size` shingles that a document shares with a similar one, and
+/// the minimum size of those that are not larger.
 fn least_shared(size: usize, threshold: f64) -> usize {
-    // Rounding may lift a product that is whole; one candidate too many does no harm.
+    // Rounding may raise a product that is an integer; an additional candidate does no harm.
     let least = (threshold * size as f64 - 1e-9).ceil() as usize;
     least.clamp(1, size)
 }
 
-/// In how many documents a shingle occurs, or more where shingles share a counter.
+/// Number of documents that contain a shingle, or more if shingles share a counter.
 ///
-/// It only orders shingles, and any order is right as long as it is the same for all documents.
+/// It only orders shingles, and any order is correct if it is the same for all documents.
 struct Frequencies {
     counters: Vec<u32>,
 }
@@ -134,7 +134,7 @@ impl Frequencies {
         self.counters[Self::place(shingle)]
     }
 
-    /// The `n` rarest shingles, less those that are in one document only.
+    /// Returns the `n` rarest shingles, except those in one document only.
     fn prefix(&self, set: &ShingleSet, n: usize) -> Vec<u64> {
         let mut keyed: Vec<(u32, u64)> = set
             .as_slice()
@@ -154,7 +154,7 @@ impl Frequencies {
 mod tests {
     use super::*;
 
-    /// Documents of 1 to 40 of 60 shingles, so that many pairs lie on both sides of a threshold.
+    /// Documents of 1 to 40 of 60 shingles, so that many pairs are on both sides of a threshold.
     fn documents() -> Vec<Document> {
         let document = |number: u64| {
             let n_shingles = 1 + mix(number) % 40;
@@ -173,7 +173,7 @@ mod tests {
         let mut expected = Vec::new();
         for a in 0..documents.len() {
             for b in a + 1..documents.len() {
-                let similarity = resemblance(&documents[a].shingles, &documents[b].shingles);
+                let similarity = jaccard(&documents[a].shingles, &documents[b].shingles);
                 let similarity = similarity.expect("no set is empty");
                 if similarity >= threshold {
                     expected.push((a, b, similarity));

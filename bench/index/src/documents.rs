@@ -1,4 +1,4 @@
-//! Documents out of a generator: sketches without texts.
+//! Generated documents: sketches without texts.
 
 use std::num::NonZeroU32;
 
@@ -6,8 +6,8 @@ use arose::digest::Digest;
 use arose::mix::SplitMix;
 use arose_dedup::index::{SiteTag, Sketch};
 
-/// The document of a number: six random features and a random simhash, like those of unrelated
-/// texts, on one of 46 sites a thousand documents.
+/// Returns the document with a number: six random super-shingles and a random simhash, like those
+/// of unrelated texts, on one of 46 sites per thousand documents.
 pub(crate) fn sketch(number: u64) -> Sketch {
     let mut random = SplitMix::new(number.wrapping_mul(0x9E6D_62D0_6F6A_9A9B));
     let digest = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
@@ -20,7 +20,7 @@ pub(crate) fn sketch(number: u64) -> Sketch {
     }
 }
 
-/// Its name, eight digits.
+/// Returns its name, eight digits.
 pub(crate) fn name(number: u64) -> String {
     format!("{number:08}")
 }

@@ -1,4 +1,4 @@
-//! How an index grows, and what it answers how fast.
+//! The growth of an index, and the time of its queries.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,10 +8,10 @@ use arose_dedup::index::{Index, Settings};
 use crate::documents::{name, sketch};
 use crate::meter::{Meter, folder_bytes, peak_mib, quantile, thread_nanos};
 
-/// Documents inserted at a time.
+/// Number of documents inserted at a time.
 const GROUP: u64 = 1000;
 
-/// Inserts documents into a new index and says every two million what it took.
+/// Inserts documents into a new index and prints the cost after every two million.
 pub(crate) fn insert(folder: &Path, n_docs: u64) -> anyhow::Result<()> {
     let index = Index::create(folder, Settings::default())?;
     let generator = time_generator(n_docs.min(200_000));
@@ -38,7 +38,10 @@ fn report(index: &Index, folder: &Path, meter: &Meter, generator: f64) -> anyhow
     let stats = index.stats()?;
     let n_docs = stats.n_docs as f64;
     let (cpu, wall) = meter.seconds();
-    let (cpu, wall) = (cpu - generator * n_docs / 1e6, wall - generator * n_docs / 1e6);
+    let (cpu, wall) = (
+        cpu - generator * n_docs / 1e6,
+        wall - generator * n_docs / 1e6,
+    );
     println!(
         "{n_docs:>9} {cpu:>7.1} {wall:>7.1} {:>11.0} {:>5} {:>10.1} {:>9}",
         n_docs / cpu,
@@ -49,7 +52,7 @@ fn report(index: &Index, folder: &Path, meter: &Meter, generator: f64) -> anyhow
     Ok(())
 }
 
-/// Microseconds that one generated document takes.
+/// Microseconds to generate one document.
 fn time_generator(n: u64) -> f64 {
     let meter = Meter::start();
     let mut sum = 0;
@@ -60,12 +63,15 @@ fn time_generator(n: u64) -> f64 {
     meter.seconds().0 * 1e6 / n as f64
 }
 
-/// Asks for documents that are not there, and for some that are.
+/// Queries documents that are not in the index, and some that are.
 pub(crate) fn query(folder: &Path, n_queries: u64) -> anyhow::Result<()> {
     let meter = Meter::start();
     let index = Index::open(folder)?;
     let (cpu, wall) = meter.seconds();
-    println!("opened in {wall:.2} s, {cpu:.2} s of processor, peak {} MiB", peak_mib());
+    println!(
+        "opened in {wall:.2} s, {cpu:.2} s of processor, peak {} MiB",
+        peak_mib()
+    );
     let n_docs = index.stats()?.n_docs;
     for (what, start, expected) in [
         ("unseen, warming up", n_docs + 1_000_000_000, 0),

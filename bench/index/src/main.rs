@@ -1,7 +1,7 @@
-//! Measures the online index, the stores it could have been built on, and its rivals.
+//! Measures the online index, the stores on which it could have been built, and other tools.
 //!
-//! `README.md` has the commands and what they gave. Times are processor time of the whole process,
-//! merging included, beside wall time; memory is the peak that the system reports.
+//! `README.md` has the commands and their results. Times are CPU time of the whole process,
+//! including merging, beside wall time; memory is the peak reported by the operating system.
 #![forbid(unsafe_code)]
 
 mod documents;
@@ -17,50 +17,50 @@ use clap::Parser;
 
 #[derive(Parser)]
 enum Command {
-    /// Inserts generated documents into a new index and asks for unseen ones.
+    /// Insert generated documents into a new index and query unseen ones
     Growth {
-        /// The folder of the index.
+        /// Directory of the index
         folder: PathBuf,
-        /// Documents to insert.
+        /// Number of documents to insert
         #[arg(long, default_value_t = 20_000_000)]
         documents: u64,
-        /// Questions to ask in the end.
+        /// Number of queries at the end
         #[arg(long, default_value_t = 200_000)]
         queries: u64,
     },
-    /// Asks an index made before for unseen documents.
+    /// Query unseen documents in an existing index
     Query {
-        /// The folder of the index.
+        /// Directory of the index
         folder: PathBuf,
-        /// Questions to ask.
+        /// Number of queries
         #[arg(long, default_value_t = 200_000)]
         queries: u64,
     },
-    /// Puts keys into an embedded store, or into runs, and asks for unseen ones.
+    /// Insert keys into an embedded store, or into sorted runs, and look up unseen ones
     Store {
-        /// fjall, redb or runs.
+        /// fjall, redb or runs
         engine: stores::Engine,
-        /// The folder of the store.
+        /// Directory of the store
         folder: PathBuf,
-        /// Keys to insert; runs take twenty a document.
+        /// Number of keys to insert; runs take twenty per document
         #[arg(long, default_value_t = 20_000_000)]
         keys: u64,
     },
-    /// Inserts min-hash signatures into gaoya and into an index, and asks for edited ones.
+    /// Insert MinHash sketches into gaoya and into an index, and query edited ones
     Rivals {
-        /// The folder of the index.
+        /// Directory of the index
         folder: PathBuf,
-        /// Documents to insert, and questions to ask.
+        /// Number of documents to insert, and of queries
         #[arg(long, default_value_t = 100_000)]
         documents: u64,
     },
-    /// Inserts texts into gaoya and into an index, and asks for edited ones.
+    /// Insert texts into gaoya and into an index, and query edited ones
     Texts {
-        /// The folder of the index.
+        /// Directory of the index
         folder: PathBuf,
-        /// The documents, in any format that is read.
+        /// Documents, in any format that arose reads
         corpus: PathBuf,
-        /// Documents to insert, and questions to ask.
+        /// Number of documents to insert, and of queries
         #[arg(long, default_value_t = 100_000)]
         documents: usize,
     },

@@ -1,4 +1,4 @@
-//! Processor time, wall time, peak memory and the size of a folder.
+//! CPU time, wall time, peak memory and the size of a directory.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Since when.
+/// The start of a measurement.
 pub(crate) struct Meter {
     cpu: Duration,
     wall: Instant,
@@ -20,7 +20,7 @@ impl Meter {
         }
     }
 
-    /// Seconds of processor time of all threads, and of the clock on the wall.
+    /// Returns the seconds of CPU time of all threads, and of wall time.
     pub(crate) fn seconds(&self) -> (f64, f64) {
         let cpu = cpu_time() - self.cpu;
         (cpu.as_secs_f64(), self.wall.elapsed().as_secs_f64())
@@ -32,13 +32,13 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The processor time of the calling thread alone, in nanoseconds.
+/// Returns the CPU time of the calling thread, in nanoseconds.
 pub(crate) fn thread_nanos() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The most memory this process has had, in MiB.
+/// Returns the peak memory of this process, in MiB.
 pub(crate) fn peak_mib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -46,7 +46,7 @@ pub(crate) fn peak_mib() -> u64 {
     kib.unwrap_or(0) / 1024
 }
 
-/// The bytes of all files in a folder, at any depth.
+/// Returns the size of all files in a directory, at any depth.
 pub(crate) fn folder_bytes(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.metadata() {
@@ -57,7 +57,7 @@ pub(crate) fn folder_bytes(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// The value below which so large a share of sorted values lies.
+/// Returns the quantile of sorted values.
 pub(crate) fn quantile(sorted: &[u64], share: f64) -> u64 {
     let place = (sorted.len() as f64 * share) as usize;
     sorted[place.min(sorted.len() - 1)]

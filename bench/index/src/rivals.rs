@@ -1,9 +1,10 @@
-//! Against gaoya, an index in memory: min-hash signatures in, edited ones asked for.
+//! Comparison with gaoya, an index in memory: inserts MinHash sketches and queries edited ones.
 //!
-//! Both get the same 84 samples. The index keeps six features of fourteen and finds two that agree;
-//! gaoya keeps four bands of seventeen and finds one that agrees, which has the same recall, .88,
-//! at the resemblance .95 of the questions. Time is processor time of insertion and question
-//! together; the index writes to the disk meanwhile. `rivals.py` does the same with datasketch.
+//! Both get the same 84 MinHash values. The index stores six super-shingles of fourteen values and
+//! finds two that match. gaoya stores four bands of seventeen and finds one that matches, which has
+//! the same recall, 0.88, at the similarity 0.95 of the queries. Time is CPU time of insertions and
+//! queries together; the index writes to disk in the meantime. `rivals.py` does the same with
+//! datasketch.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ use crate::meter::Meter;
 
 const N_SAMPLES: usize = 84;
 const RESEMBLANCE: f64 = 0.95;
-/// Documents inserted at a time.
+/// Number of documents inserted at a time.
 pub(crate) const GROUP: usize = 1000;
 
 pub(crate) fn run(folder: &Path, n_docs: u64) -> anyhow::Result<()> {
@@ -34,7 +35,7 @@ fn signature(random: &mut SplitMix) -> Vec<u32> {
     (0..N_SAMPLES).map(|_| random.next_u64() as u32).collect()
 }
 
-/// A signature of which each sample has changed with probability .05.
+/// A sketch in which each value has changed with probability 0.05.
 fn edit(signature: &[u32], random: &mut SplitMix) -> Vec<u32> {
     let mut sample = |&sample: &u32| match random.next_f64() < RESEMBLANCE {
         true => sample,
@@ -55,20 +56,22 @@ pub(crate) fn report(engine: &str, inserted: f64, meter: &Meter, n_found: usize,
 }
 
 fn gaoya(signatures: &[Vec<u32>], edited: &[Vec<u32>]) {
-    // It takes no more samples than its bands have.
+    // It takes no more values than its bands have.
     let [signatures, edited] = [signatures, edited].map(|all| {
         let cut = all.iter().map(|signature| signature[..4 * 17].to_vec());
         cut.collect::<Vec<_>>()
     });
     let n_docs = signatures.len();
     let meter = Meter::start();
-    // The bands decide; the threshold on the estimate is not to take anything back.
+    // The bands decide; the threshold on the estimate must not reject anything.
     let mut index: MinHashIndex<u32, u64> = MinHashIndex::new(4, 17, 0.5);
     for (id, signature) in (0..).zip(signatures) {
         index.insert(id, signature);
     }
     let (inserted, _) = meter.seconds();
-    let found = (0..).zip(&edited).filter(|(id, query)| index.query(query).contains(id));
+    let found = (0..)
+        .zip(&edited)
+        .filter(|(id, query)| index.query(query).contains(id));
     report("gaoya", inserted, &meter, found.count(), n_docs);
 }
 
@@ -99,7 +102,7 @@ fn arose(folder: &Path, signatures: &[Vec<u32>], edited: &[Vec<u32>]) -> anyhow:
     Ok(())
 }
 
-/// Two of six features, each in a table of its own.
+/// Two of six super-shingles, each in a table of its own.
 pub(crate) const fn rule_b() -> Kind {
     Kind::Compact {
         criterion: Criterion::PUBLISHED_B,

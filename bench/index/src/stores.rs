@@ -1,8 +1,9 @@
-//! Embedded stores as the ground for the index: the same entries, put in order by somebody else.
+//! Embedded stores as a basis for the index: the same entries, sorted by another program.
 //!
-//! An entry is a key of 12 bytes, prefix and row, without a value. It goes in by batches of 20,000;
-//! then prefixes nobody has are looked for, as for the keys of an unseen document. The runs of the
-//! index take the same number of entries by documents of twenty keys, and hold the documents, too.
+//! An entry is a key of 12 bytes, prefix and row, without a value. Entries are inserted in batches
+//! of 20,000. Then missing prefixes are looked up, like the keys of an unseen document. The sorted
+//! runs of the index take the same number of entries from documents with twenty keys, and also
+//! store the documents.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ pub(crate) enum Engine {
 
 const BATCH: u64 = 20_000;
 const N_QUERIES: u64 = 1_000_000;
-/// Keys of a document.
+/// Number of keys of a document.
 const PER_DOCUMENT: u64 = 20;
 
 pub(crate) fn run(engine: Engine, folder: &Path, n_keys: u64) -> anyhow::Result<()> {
@@ -110,7 +111,9 @@ fn runs(folder: &Path, n_keys: u64) -> anyhow::Result<()> {
     let n_docs = n_keys / PER_DOCUMENT;
     let meter = Meter::start();
     for start in (0..n_docs).step_by(1000) {
-        let documents: Vec<_> = (start..start + 1000).map(|i| (name(i), sketch(i))).collect();
+        let documents: Vec<_> = (start..start + 1000)
+            .map(|i| (name(i), sketch(i)))
+            .collect();
         let borrowed: Vec<_> = documents.iter().map(|(n, s)| (n.as_str(), s)).collect();
         index.insert_all(&borrowed)?;
     }

@@ -1,9 +1,10 @@
-//! Against gaoya from the text on: what a program pays that asks for each of its documents.
+//! Comparison with gaoya, starting from texts: the cost for a program that queries each of its
+//! documents.
 //!
-//! Both get the same texts, each inserted, then each asked for with one word in two hundred
-//! changed, which makes a resemblance near .95. The index has rule b as in `rivals.rs`; gaoya's
-//! signatures are as long as its four bands of seventeen, over windows of five words parted at
-//! blanks, the cheapest way to have them. Time is CPU time of the whole process.
+//! Both get the same texts. Each is inserted, then each is queried with one word in two hundred
+//! changed, so that the similarity is about 0.95. The index has policy b as in `rivals.rs`. The
+//! sketches of gaoya are as long as its four bands of seventeen, over windows of five words
+//! separated by spaces, the cheapest way to compute them. Time is CPU time of the whole process.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -20,9 +21,9 @@ use crate::documents::name;
 use crate::meter::Meter;
 use crate::rivals::{GROUP, report, rule_b};
 
-/// Words in a shingle.
+/// Number of words in a shingle.
 const W: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");
-/// One word in so many is another one in the question.
+/// One word in this many differs in the query.
 const WORDS_PER_EDIT: u64 = 200;
 
 pub(crate) fn run(folder: &Path, corpus: PathBuf, n_docs: usize) -> anyhow::Result<()> {
@@ -60,7 +61,9 @@ fn gaoya(texts: &[String], edited: &[String]) {
         index.insert(id, signature(text));
     }
     let (inserted, _) = meter.seconds();
-    let found = (0..).zip(edited).filter(|(id, text)| index.query(&signature(text)).contains(id));
+    let found = (0..)
+        .zip(edited)
+        .filter(|(id, text)| index.query(&signature(text)).contains(id));
     report("gaoya", inserted, &meter, found.count(), texts.len());
 }
 

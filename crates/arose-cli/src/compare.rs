@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::corpus::Reading;
 use crate::input::{self, Limit};
 use crate::losses::{self, Warnings};
-use crate::options::threshold;
+use crate::options::{positive, threshold};
 use crate::output::{printable, similarity, write_json};
 use crate::policy::PolicyName;
 
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ID")]
     document_b: Option<String>,
     /// Tokens per shingle [default: 5, or 8 for the policies b, c, combined, site and site-union]
-    #[arg(short = 'w', long, value_name = "N")]
+    #[arg(short = 'w', long, value_name = "N", value_parser = positive)]
     shingle: Option<NonZeroUsize>,
     /// Definition of a duplicate; see `arose help policies`
     #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
@@ -291,9 +291,9 @@ fn as_json(
         "tokens": profiles.map(|profile| profile.n_tokens),
         "distinct_shingles": profiles.map(|profile| profile.shingles.len()),
         "common_shingles": comparison.n_common,
-        "jaccard": comparison.resemblance,
+        "jaccard": comparison.jaccard,
         "containment": comparison.containment,
-        "jaccard_estimate": comparison.resemblance_estimate,
+        "jaccard_estimate": comparison.jaccard_estimate,
         "containment_estimate": comparison.containment_estimate,
         "b_sim": comparison.b_sim,
         "c_sim": comparison.c_sim,
@@ -321,8 +321,8 @@ fn write_text(
     writeln!(
         out,
         "similarity        {:>6}  {:>9}   {common} of {union} distinct {w}-token shingles in both",
-        similarity(comparison.resemblance),
-        similarity(comparison.resemblance_estimate),
+        similarity(comparison.jaccard),
+        similarity(comparison.jaccard_estimate),
     )?;
     writeln!(
         out,

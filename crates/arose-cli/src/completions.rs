@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap_complete::Shell;
 
+use crate::output::remark;
 use crate::read::Outcome;
 
 /// Print a completion script for a shell.
@@ -46,5 +47,9 @@ pub(crate) fn write_man_pages(options: &ManOptions) -> anyhow::Result<Outcome> {
     let unwritable = || format!("cannot write man pages to `{}`", folder.display());
     fs::create_dir_all(folder).with_context(unwritable)?;
     clap_mangen::generate_to(crate::command(), folder).with_context(unwritable)?;
+    remark(format_args!(
+        "arose: wrote man pages to `{0}`; `man {0}/arose.1` shows the first",
+        folder.display()
+    ));
     Ok(Outcome::Found)
 }

@@ -411,7 +411,13 @@ fn end(
     folder: &Path,
     json: bool,
 ) -> anyhow::Result<Outcome> {
-    let summary = summary.with_context(|| format!("the crawl in {} stopped", folder.display()))?;
+    let summary = match summary {
+        // Nothing was started.
+        Err(error @ arose_crawl::Error::Settings(_)) => return Err(error.into()),
+        summary => {
+            summary.with_context(|| format!("the crawl in `{}` stopped", folder.display()))?
+        }
+    };
     let mut out = io::stdout().lock();
     let written = match json {
         true => write_json(&mut out, &summary_json(&summary)),

@@ -21,7 +21,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::corpus;
-use crate::options::{file_size, memory, threshold};
+use crate::options::{file_size, memory, positive, threshold};
 use crate::output::{look, row, say, write_json};
 use crate::policy::{
     PolicyName, RemoveName, ShortName, SiteName, shingle_length, short_policy, site_kind,
@@ -77,10 +77,10 @@ pub(crate) struct Options {
     #[arg(long, value_enum)]
     site_counts: Option<SiteCountsName>,
     /// Tokens per shingle [default: 5, or 8 for the policies b, c, combined, site and site-union]
-    #[arg(short = 'w', long = "shingle", value_name = "N")]
+    #[arg(short = 'w', long = "shingle", value_name = "N", value_parser = positive)]
     w: Option<NonZeroUsize>,
     /// Tokens per shingle in scripts written without spaces [default: value of --shingle]
-    #[arg(long = "cjk-shingle", value_name = "N")]
+    #[arg(long = "cjk-shingle", value_name = "N", value_parser = positive)]
     cjk_w: Option<NonZeroUsize>,
     /// Minimum recall of pairs at the threshold (policy jaccard) [default: 0.995]
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
@@ -115,7 +115,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum)]
     site: Option<SiteName>,
     /// Compare all pairs only for keys shared by at most N documents [default: 1024]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive)]
     cap: Option<NonZeroUsize>,
     /// Pairs to list in pairs.parquet; does not affect which documents are kept
     #[arg(long, value_enum, default_value_t = PairsName::Verified)]

@@ -210,7 +210,7 @@ fn tell(
     let note = "near duplicates; the archive stores exact duplicates once";
     row(out, "dropped by dedup", n_dropped, note)?;
     let note = format!("of {}, by the log of the servers", log.records.len());
-    row(out, "requests that broke rules", n_rude, &note)?;
+    row(out, "broken rules", n_rude, &note)?;
     let dedup = folder.join(DEDUP);
     writeln!(out, "archive: {}", folder.join("archive").display())?;
     writeln!(out, "report: {}", dedup.join("report.html").display())?;

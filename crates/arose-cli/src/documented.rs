@@ -75,6 +75,45 @@ fn issue_32_commands_in_the_documentation_can_be_typed() {
     assert!(flaws.is_empty(), "{}", flaws.join("\n"));
 }
 
+/// Commands in running text name no unknown option or command; arguments may be left out or stand
+/// for others.
+#[test]
+fn issue_32_commands_in_sentences_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = fs::read_dir(root.join("docs")).unwrap();
+    let mut files: Vec<_> = docs.map(|entry| entry.unwrap().path()).collect();
+    files.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
+    let (mut n_calls, mut flaws) = (0, Vec::new());
+    for file in files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|kind| kind == "md"))
+    {
+        let text = fs::read_to_string(file).unwrap();
+        let prose: String = text.split("```").step_by(2).collect();
+        for code in prose.split('`').skip(1).step_by(2) {
+            let code = code.replace('\n', " ");
+            let Some(arguments) = code.strip_prefix("arose ") else {
+                continue;
+            };
+            n_calls += 1;
+            // A value may stand for any: `--policy P`, `COMMAND`.
+            let is_pattern = arguments.starts_with(|c: char| c.is_ascii_uppercase());
+            let words = crate::search::with_negations(words(&code).into_iter().map(Into::into));
+            let error = crate::command().try_get_matches_from(words).err();
+            let kind = error.as_ref().map(clap::Error::kind);
+            let is_wrong = matches!(
+                kind,
+                Some(ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand)
+            );
+            if is_wrong && !is_pattern {
+                flaws.push(format!("{}: {code}", file.display()));
+            }
+        }
+    }
+    assert!(n_calls > 150, "{n_calls} commands");
+    assert!(flaws.is_empty(), "{}", flaws.join("\n"));
+}
+
 #[test]
 fn issue_32_examples_in_help_can_be_typed() {
     let mut left = vec![crate::command()];

@@ -19,7 +19,7 @@ use arose_dedup::report::html::counted;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
-use crate::options::threshold;
+use crate::options::{positive, threshold};
 use crate::output::{printable, remark, row, say, write_json};
 use crate::policy::{
     PolicyName, RemoveName, ShortName, SiteName, shingle_length, short_policy, site_kind,
@@ -94,10 +94,10 @@ struct Create {
     #[arg(long, value_name = "J", value_parser = threshold, conflicts_with = "passages")]
     threshold: Option<Threshold>,
     /// Tokens per shingle [default: 5, or 8 for the policies b, c, combined, site and site-union]
-    #[arg(short = 'w', long, value_name = "N")]
+    #[arg(short = 'w', long, value_name = "N", value_parser = positive)]
     shingle: Option<NonZeroUsize>,
     /// Tokens per shingle in scripts written without spaces [default: value of --shingle]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive)]
     cjk_shingle: Option<NonZeroUsize>,
     /// Minimum recall of pairs at the threshold (policy jaccard) [default: 0.995]
     #[arg(long, value_name = "SHARE", value_parser = threshold)]

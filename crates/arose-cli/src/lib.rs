@@ -148,8 +148,21 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn fail(error: &anyhow::Error) -> u8 {
-    output::say(format_args!("arose: {error:#}"));
+    output::say(format_args!(
+        "arose: {}",
+        without_codes(&format!("{error:#}"))
+    ));
     2
+}
+
+/// Removes the codes that follow the errors of the operating system: `(os error 2)`.
+fn without_codes(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text += part.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    text
 }
 
 /// Parses the arguments with the defaults of configuration files. Also returns those defaults.

@@ -7,7 +7,6 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-use anyhow::Context;
 use arose::Threshold;
 use clap::{ArgAction, ValueEnum};
 
@@ -110,11 +109,16 @@ pub(crate) const EXIT_CODES: &str = "0  done, or something was found
 3  done, but part of the input could not be read";
 
 /// A number in 0..=1 as written on the command line.
-pub(crate) fn threshold(argument: &str) -> anyhow::Result<Threshold> {
-    let value = argument
-        .parse()
-        .with_context(|| format!("{argument:?} is not a number"))?;
-    Ok(Threshold::new(value)?)
+pub(crate) fn threshold(argument: &str) -> Result<Threshold, &'static str> {
+    let value = argument.parse().ok();
+    let threshold = value.and_then(|value| Threshold::new(value).ok());
+    threshold.ok_or("expected a number from 0 to 1")
+}
+
+/// A number of at least 1.
+pub(crate) fn positive(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().and_then(NonZeroUsize::new);
+    number.ok_or_else(|| "expected a number of at least 1".to_owned())
 }
 
 /// A number of bytes: `512MiB`, `2GB`, `1073741824`.

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::corpus::Choosing;
 use crate::input::{self, Limit};
 use crate::losses::{self, Warnings};
+use crate::options::positive;
 use crate::output::{hex, printable, write_json};
 use crate::read::Outcome;
 
@@ -36,7 +37,7 @@ pub(crate) struct Options {
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Tokens per shingle
-    #[arg(short = 'w', long, value_name = "N", default_value_t = arose::shingle::FEATURE_W)]
+    #[arg(short = 'w', long, value_name = "N", default_value_t = arose::shingle::FEATURE_W, value_parser = positive)]
     shingle: NonZeroUsize,
     /// List every token, not only the first few
     #[arg(long = "show-tokens")]

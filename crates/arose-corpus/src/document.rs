@@ -126,6 +126,31 @@ impl fmt::Display for Position {
 }
 
 impl Position {
+    /// Names the position in a file for people: `pages.warc.gz, byte 516+20`, `table.parquet, row
+    /// 7`, or the file alone for its beginning.
+    ///
+    /// ```
+    /// use arose_corpus::Position;
+    /// let position = Position { offset: 516, inner: 20 };
+    /// assert_eq!(position.within("a.jsonl.gz".as_ref()), "a.jsonl.gz, byte 516+20");
+    /// assert_eq!(Position::default().within("a.jsonl".as_ref()), "a.jsonl");
+    /// ```
+    #[must_use]
+    pub fn within(&self, file: &Path) -> String {
+        let name = match file == Path::new("-") {
+            true => "standard input".to_owned(),
+            false => file.display().to_string(),
+        };
+        let unit = match file.extension().and_then(|extension| extension.to_str()) {
+            Some("parquet") => "row",
+            _ => "byte",
+        };
+        match *self == Self::default() {
+            true => name,
+            false => format!("{name}, {unit} {self}"),
+        }
+    }
+
     /// Parses the output of [`Display`](fmt::Display).
     ///
     /// ```
@@ -171,8 +196,7 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (source, position) = (self.source.display(), self.position);
-        write!(f, "{source}:{position}: {}", self.reason)?;
+        write!(f, "{}: {}", self.position.within(&self.source), self.reason)?;
         match self.detail.as_str() {
             "" => Ok(()),
             detail => write!(f, ": {detail}"),
@@ -396,13 +420,13 @@ mod tests {
         };
         assert_eq!(
             warning.to_string(),
-            "crawl.warc.gz:516+20: wrong content length: says 12"
+            "crawl.warc.gz, byte 516+20: wrong content length: says 12"
         );
         warning.detail.clear();
         warning.position.inner = 0;
         assert_eq!(
             warning.to_string(),
-            "crawl.warc.gz:516: wrong content length"
+            "crawl.warc.gz, byte 516: wrong content length"
         );
     }
 }

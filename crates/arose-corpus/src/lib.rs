@@ -16,7 +16,7 @@
 //!         Item::Document(document) => texts.push(document.text),
 //!         Item::Skipped(warning) => assert_eq!(
 //!             warning.to_string(),
-//!             "roses.jsonl:19: not a JSON object: does not start with `{`",
+//!             "roses.jsonl, byte 19: not a JSON object: does not start with `{`",
 //!         ),
 //!     }
 //! }

@@ -1,4 +1,4 @@
-//! What a run is told.
+//! Settings of a run.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -13,104 +13,104 @@ use serde_json::{Value, json};
 
 use crate::Error;
 
-/// How to find duplicates and what to keep of them.
+/// How to find duplicates and which of them to keep.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What makes two documents duplicates.
+    /// The definition of a duplicate.
     pub policy: Policy,
     /// Tokens per shingle.
     pub shingle: ShingleLength,
-    /// The share of the pairs *at* the threshold that must become candidates (policy `jaccard`).
+    /// Minimum recall of pairs *at* the threshold (policy `jaccard`).
     pub recall: Threshold,
-    /// What candidates are checked against.
+    /// How to verify candidates.
     pub verify: Verify,
-    /// Which document of a group stays.
+    /// Which duplicate to keep.
     pub keep: Keep,
     /// What exact duplicates have in common.
     pub exact: Exact,
-    /// What happens to empty documents, which are never duplicates.
+    /// How to treat empty documents, which are never duplicates.
     pub empty: Empty,
-    /// Which versions of a page take part.
+    /// Which versions of a page to process.
     pub versions: Versions,
-    /// Documents under one key whose sketches are all compared with each other, where they must
-    /// be; beyond it each is compared with fewer, and the loss is reported.
+    /// Compare all pairs only for keys shared by at most this many documents. Beyond it, each
+    /// document is compared with fewer, and the loss is reported.
     pub cap: NonZeroUsize,
-    /// Which pairs are listed; what is kept does not depend on it.
+    /// Which pairs to list; does not affect the kept documents.
     pub pairs: ListedPairs,
-    /// Where a host is cut to give its site (policies `content`, `site` and `site-union`).
+    /// How to derive the site from a host (policies `content`, `site` and `site-union`).
     pub site: SiteKind,
-    /// How what sites repeat is counted (policy `content`).
+    /// How to count the text that sites repeat (policy `content`).
     pub site_counts: SiteCounts,
-    /// Selects the permutations.
+    /// Seed of the MinHash permutations.
     pub seed: u64,
-    /// Bytes of memory to stay under; results do not depend on it.
+    /// Memory limit in bytes; does not affect results.
     pub memory: u64,
-    /// An index of documents held already; what it knows is dropped.
+    /// An index of earlier documents; documents already in it are dropped.
     pub against: Option<Against>,
-    /// What is written of kept and dropped documents.
+    /// What to write of kept and dropped documents.
     pub output: Output,
     /// What to do if part of the input cannot be read.
     pub on_loss: OnLoss,
-    /// The time between two checkpoints of reading, which is the most that a kill costs. Results
-    /// do not depend on it.
+    /// The time between two checkpoints of reading, and so the most work that a kill can lose. Does
+    /// not affect results.
     pub checkpoint: Duration,
-    /// Whether quality is measured, and what it filters.
+    /// Whether to measure quality, and which documents to filter by it.
     pub quality: Option<Quality>,
-    /// How documents are read; its `threads` are those of the whole run.
+    /// How to read documents; its `threads` apply to the whole run.
     pub corpus: arose_corpus::Config,
 }
 
-/// Measures the quality of documents; see [`arose::quality`].
+/// How to use the quality of documents; see [`arose::quality`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quality {
-    /// Documents that fail one of these rules are dropped before duplicates are looked for.
+    /// Documents that fail one of these rules are dropped before the search for duplicates.
     pub filter: Selection,
 }
 
-/// An index of documents held already, and what is done with it.
+/// An index of earlier documents, and how to use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Against {
-    /// Its folder.
+    /// Its directory.
     pub index: PathBuf,
-    /// Whether it gets the documents kept.
+    /// Whether to add the kept documents to it.
     pub update: Update,
 }
 
-/// What an index gets from a run.
+/// What a run adds to an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Update {
     /// Nothing.
     Leave,
-    /// The documents kept, when the run is complete.
+    /// The kept documents, when the run is complete.
     Add,
 }
 
-/// What is written of kept and dropped documents.
+/// What to write of kept and dropped documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Output {
-    /// What kept documents become.
+    /// What to write of kept documents.
     pub kept: KeptAs,
-    /// What dropped documents of web archives become.
+    /// What to write of dropped documents of web archives.
     pub dropped: DroppedAs,
-    /// The most bytes of a file of kept documents, unless a single record has more.
+    /// Maximum size in bytes of a file of kept documents, unless a single record is larger.
     pub max_file_bytes: Option<NonZeroU64>,
 }
 
-/// What kept documents become.
+/// What to write of kept documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeptAs {
-    /// Copies, in the format they came in.
+    /// Copies in the input format.
     #[default]
     Copies,
-    /// Lines with their names and places in `kept.ids.jsonl`.
+    /// Lines with their names and positions in `kept.ids.jsonl`.
     Ids,
-    /// Nothing: the caller reads the tables at once and then removes the directory. There is no
-    /// report either ([`report::write`](crate::report::write) makes one), and nothing is forced to
-    /// the disk.
+    /// Nothing: the caller reads the tables at once and then removes the directory. No report is
+    /// written either ([`report::write`](crate::report::write) writes one), and nothing is synced
+    /// to disk.
     Nothing,
 }
 
-/// What dropped documents of web archives become.
+/// What to write of dropped documents of web archives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DroppedAs {
     /// Nothing.
@@ -120,12 +120,12 @@ pub enum DroppedAs {
     Revisit,
 }
 
-/// What a run does if part of the input cannot be read.
+/// What to do if part of the input cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnLoss {
-    /// Reports it and goes on with the rest.
+    /// Report it and continue with the rest.
     Report,
-    /// Stops before any document is written to the kept output.
+    /// Stop before any kept document is written.
     Refuse,
 }
 
@@ -134,86 +134,85 @@ pub enum OnLoss {
 pub enum Exact {
     /// The text after Unicode (NFC) and whitespace normalization, symbols included, and the images.
     Text,
-    /// The bytes of the text or page, as they are in the input.
+    /// The bytes of the text or page as they are in the input.
     Bytes,
 }
 
-/// What happens to documents without text and images.
+/// How to treat documents without text and images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Empty {
-    /// They are kept.
+    /// Keep them.
     Keep,
-    /// They are dropped, by the rule `empty`.
+    /// Drop them by the rule `empty`.
     Drop,
 }
 
-/// Which versions of a page take part in a run, where the input has several of one URL.
+/// Which versions of a page to process if the input contains several of one URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Versions {
     /// All of them.
     #[default]
     All,
-    /// The one fetched last; the others are dropped, by the rule `superseded`. The input is read
+    /// The one fetched last. The others are dropped by the rule `superseded`. The input is read
     /// twice.
     Current,
 }
 
-/// How what sites repeat is counted.
+/// How to count the text that sites repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SiteCounts {
-    /// Every pair of words.
+    /// Every word pair.
     #[default]
     Exact,
-    /// One in 16; the others take the count of the nearest. Needs a sixteenth of the temporary
-    /// disk, and is wrong more often.
+    /// One word pair in 16; the others take the count of the nearest. Needs a sixteenth of the
+    /// temporary disk space and makes more errors.
     Sampled,
 }
 
-/// What a candidate pair is checked against before it is reported.
+/// How to verify a candidate pair before it is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
-    /// The shingles of the texts: exact.
+    /// By the shingles of the texts: exact.
     Text,
-    /// The sketches: an estimate.
+    /// By the sketches: an estimate.
     Sketch,
-    /// Nothing: every candidate is reported.
+    /// Not at all: every candidate is reported.
     None,
 }
 
-/// Which pairs are listed.
+/// Which pairs to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListedPairs {
-    /// Each dropped document with its kept one, and what else was verified to find them.
+    /// Each dropped document with its kept one, and the other pairs verified to find them.
     Verified,
-    /// Every pair found at or above the threshold, which may be as many as the square of the
-    /// documents.
+    /// Every pair found at or above the threshold, up to the square of the number of documents.
     All,
 }
 
-/// Which document of a group stays.
+/// Which duplicate to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// The first in input order.
     First,
-    /// The one with most text.
+    /// The one with the most text.
     Longest,
     /// The one fetched last.
     Newest,
-    /// The one with most exact copies, then the heaviest, then the one fetched first.
+    /// The one with the most exact copies, then the greatest priority, then the one fetched first.
     Copies,
     /// The one with the greatest [`arose_corpus::Document::priority`].
     Priority,
 }
 
-/// The share of the pairs at the threshold that must be found, unless another one is chosen.
+/// Default minimum recall of pairs at the threshold.
 pub(crate) const DEFAULT_RECALL: f64 = 0.995;
-/// The time between two checkpoints of reading, unless another one is chosen.
+/// Default time between two checkpoints of reading.
 const DEFAULT_CHECKPOINT: Duration = Duration::from_secs(30);
-/// The seed of the permutations, unless another one is chosen.
+/// Default seed of the permutations.
 pub(crate) const DEFAULT_SEED: u64 = 1;
 
 impl Default for Config {
-    /// Jaccard coefficient at least 0.8 on shingles of five words, checked on the texts.
+    /// Jaccard similarity of at least 0.8 on shingles of five words, verified on the texts.
     fn default() -> Self {
         let policy = Policy::default();
         Self {
@@ -242,7 +241,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The settings that shape the result, by name.
+    /// Returns the settings that affect the result, by name.
     pub(crate) fn settings(&self) -> Value {
         let mut settings = json!({
             "policy": self.policy.criterion.name(),
@@ -268,7 +267,7 @@ impl Config {
             "mode": format!("{:?}", self.corpus.html.mode).to_lowercase(),
             "statuses": format!("{:?}", self.corpus.statuses).to_lowercase(),
             "fields": fields(&self.corpus.fields),
-            "limits": format!("{:?}", self.corpus.limits),
+            "limits": limits(&self.corpus.limits),
         });
         let own = match self.policy.criterion {
             Criterion::Exact | Criterion::Url => json!({}),
@@ -346,7 +345,7 @@ impl Config {
         settings
     }
 
-    /// An error if the policy cannot do what other settings ask for.
+    /// Returns an error if the policy does not support another setting.
     pub(crate) fn check_policy(&self) -> Result<(), Error> {
         let criterion = self.policy.criterion;
         let is_url = criterion == Criterion::Url;
@@ -380,7 +379,7 @@ impl Config {
     }
 }
 
-/// The names of fields and columns, as [`reading`](crate::results::Summary::reading) takes them.
+/// The names of fields and columns, in the form read by [`crate::results::Summary::reading`].
 fn fields(fields: &arose_corpus::Fields) -> Value {
     json!({
         "text": fields.text,
@@ -391,6 +390,19 @@ fn fields(fields: &arose_corpus::Fields) -> Value {
         "language": fields.language,
         "fetched": fields.fetched,
         "priority": fields.priority,
+    })
+}
+
+/// The limits of reading, by name.
+fn limits(limits: &arose_corpus::Limits) -> Value {
+    json!({
+        "record_bytes": limits.record_bytes,
+        "line_bytes": limits.line_bytes,
+        "header_bytes": limits.header_bytes,
+        "body_bytes": limits.body_bytes,
+        "page_bytes": limits.page_bytes,
+        "expansion": limits.expansion,
+        "table_bytes": limits.table_bytes,
     })
 }
 

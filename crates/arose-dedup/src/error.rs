@@ -49,6 +49,12 @@ pub enum Error {
         /// What is wrong with it.
         detail: String,
     },
+    /// The output directory is a file.
+    #[error("`{}` is not a directory; choose another output directory", path.display())]
+    NotDirectory {
+        /// The path.
+        path: PathBuf,
+    },
     /// The output directory contains other files.
     #[error("`{}` is not empty and contains no run of arose; choose another directory", path.display())]
     Foreign {

@@ -20,8 +20,8 @@ use crate::results::repeated::{self, REPEATS};
 use crate::scheme::{Bands, Rules};
 use crate::source::{Source, directory_from, path_text};
 use crate::stage::dropped::DroppedDocs;
+use crate::stage::indexed::{self, OpenIndex};
 use crate::stage::kept::{Kept, beside};
-use crate::stage::known::{self, Holder};
 use crate::stage::tables::{self, Dropped, Rows};
 use crate::stage::{candidates, cluster, contained, exact, ids, read, sites, update, verify};
 use crate::work::{Note, Start, Work, read_json, write_json, write_json_to_disk};
@@ -34,17 +34,17 @@ const SUMMARY: &str = "summary.json";
 const IDS: &str = "kept.ids.jsonl";
 const REPORT: &str = "report.html";
 
-/// Similarities at which the promised recall is told.
+/// Similarities at which the expected recall is reported.
 const CURVE: [f64; 11] = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 1.0];
 
-/// Finds the duplicates in `inputs` and writes what was found into the folder `out`.
+/// Finds the duplicates in `inputs` and writes the results to the directory `out`.
 ///
-/// Returns the summary that is also in `summary.json`. A run that is already there and done is
-/// not repeated; one that was interrupted goes on.
+/// Returns the summary that is also in `summary.json`. A complete run in `out` is not repeated, and
+/// an interrupted one is resumed.
 ///
 /// # Errors
 ///
-/// See [`Error`]; bad documents are none.
+/// See [`Error`]. Malformed documents are not errors.
 pub fn run(
     inputs: &[PathBuf],
     config: &Config,
@@ -73,9 +73,9 @@ fn on_threads<T: Send>(
     pool.install(run)
 }
 
-/// Like [`run`], on one file that goes by another name and is moved into `out`: what a caller has
-/// written of a table in memory. What the table will contain is not known beforehand, so a run that
-/// is already there is never taken for the same.
+/// Like [`run`], for one file with a name of its own that is moved into `out`: a table in memory
+/// that the caller has written. Its contents cannot be compared with those of an earlier run, so a
+/// run in `out` is never taken for the same.
 ///
 /// # Errors
 ///
@@ -92,7 +92,7 @@ pub fn run_moved(
     })
 }
 
-/// The chance that a pair is found, at some similarities: what the settings promise.
+/// Returns the probability of finding a pair at several similarities.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub fn promise(config: &Config) -> Result<Vec<(f64, f64)>, Error> {
         .into())
 }
 
-/// How documents are made to meet, in words.
+/// Describes the search for candidates.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub fn method(config: &Config) -> Result<String, Error> {
         Criterion::Url => "documents with the same normalized URL".to_owned(),
         Criterion::Jaccard(threshold) => {
             let banding = Bands::new(config, threshold)?.banding();
-            format!("{} bands of {} samples", banding.b(), banding.q())
+            format!("{} bands of {} MinHash values", banding.b(), banding.q())
         }
         Criterion::Content(_) => MarkTables::new(config)?.method(),
         _ => {
@@ -168,7 +168,7 @@ impl<'a> Job<'a> {
         let mut settings = config.settings();
         settings["inputs"] = json!(inputs.texts());
         settings["version"] = json!(env!("CARGO_PKG_VERSION"));
-        // The tables do not depend on it, but there is less beside them.
+        // The tables do not depend on it, but fewer other files are written.
         if config.output.kept == KeptAs::Nothing {
             settings["tables_only"] = json!(true);
         }
@@ -192,31 +192,37 @@ impl<'a> Job<'a> {
             }
             return Ok(summary);
         }
-        let holder = self.config.against.as_ref().map(Holder::open).transpose()?;
+        let index = self
+            .config
+            .against
+            .as_ref()
+            .map(OpenIndex::open)
+            .transpose()?;
         if let Some(summary) = update::prepared(&self.work.path("update"))? {
-            return self.complete(summary, holder.as_ref());
+            return self.complete(summary, index.as_ref());
         }
         match &self.inputs.moved {
             Some(moved) => self.readable = vec![moved.keep("input", &self.work, self.progress)?],
             None => keep_standard_input(&self.work, &mut self.readable, self.progress)?,
         }
         let read = self.read()?;
-        let found = Found::find(&self, read, holder.as_ref())?;
+        let found = Found::find(&self, read, index.as_ref())?;
         if !self.inputs.is_read_once() {
             self.inputs.check_read(&found.read.found.sources)?;
         }
         let rows = self.write(&found)?;
         let summary = self.summary(&found, &rows);
-        if let Some(holder @ Holder::Writer(_)) = &holder {
-            self.prepare_update(holder, &found.read.found.sources, &summary)?;
+        if let Some(index @ OpenIndex::Writer(_)) = &index {
+            self.prepare_update(index, &found.read.found.sources, &summary)?;
         }
-        self.complete(summary, holder.as_ref())
+        self.complete(summary, index.as_ref())
     }
 
-    /// Decides the run: what will be added to the index is on the disk, and so are the results.
+    /// Makes the decisions of the run final: writes the documents to add to the index, and the
+    /// results, to disk.
     fn prepare_update(
         &self,
-        holder: &Holder,
+        index: &OpenIndex,
         sources: &[Source],
         summary: &Value,
     ) -> Result<(), Error> {
@@ -225,12 +231,12 @@ impl<'a> Job<'a> {
         let stages = [&*read, &*written];
         self.work.stage("update", self.progress, |folder| {
             let sources = (sources, self.inputs.naming());
-            update::prepare(stages, holder, sources, summary, folder, self.progress)
+            update::prepare(stages, index, sources, summary, folder, self.progress)
         })?;
         update::sync_entry(&self.work.path("update"))
     }
 
-    /// Forces the results to the disk.
+    /// Syncs the results to disk.
     fn sync_results(&self, summary: &Value) -> Result<(), Error> {
         let kept_in = summary["kept_in"].as_str().unwrap_or(DOCUMENTS);
         for name in [DOCUMENTS, LISTED_PAIRS, kept_in] {
@@ -242,12 +248,12 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Does what a run that is decided has left to do.
+    /// Completes a run whose decisions are final.
     ///
-    /// The summary says that a run is done, so the results are on the disk before it is, and it is
-    /// there before the note of what the index was to get goes.
-    fn complete(&self, summary: Value, holder: Option<&Holder>) -> Result<Value, Error> {
-        if let Some(Holder::Writer(index)) = holder {
+    /// The summary marks the run as complete. So the results are on disk before the summary, and
+    /// the summary is on disk before the list of documents to add is deleted.
+    fn complete(&self, summary: Value, index: Option<&OpenIndex>) -> Result<Value, Error> {
+        if let Some(OpenIndex::Writer(index)) = index {
             update::carry_out(&self.work.path("update"), index)?;
         }
         let path = self.out.join(SUMMARY);
@@ -262,7 +268,7 @@ impl<'a> Job<'a> {
         Ok(summary)
     }
 
-    /// Shows what was found and removes what was needed to find it.
+    /// Writes the report and removes the work files.
     fn finish(&self) -> Result<(), Error> {
         if self.config.output.kept != KeptAs::Nothing {
             crate::report::write(self.out, &self.config.corpus)?;
@@ -270,12 +276,12 @@ impl<'a> Job<'a> {
         self.work.clean(&STAGES)
     }
 
-    /// The summary of a run that is done.
+    /// Returns the summary of a complete run.
     fn finished(&self) -> Result<Option<Value>, Error> {
         read_json(&self.out.join(SUMMARY))
     }
 
-    /// Reads the input, but neither the results nor an index that lies in it.
+    /// Reads the input, except for the results and an index inside it.
     fn read(&self) -> Result<Note<read::Read>, Error> {
         let skip = not_read(self.config, self.out);
         let read = self.work.stage("read", self.progress, |folder| {
@@ -286,7 +292,7 @@ impl<'a> Job<'a> {
         })?;
         let refused = read.found.losses.refuse(self.config, &read.found.warnings);
         if refused.is_err() {
-            // The next attempt must read what was repaired.
+            // The next attempt must read the repaired files.
             self.work.clean(&["input", "read"])?;
             self.work.forget()?;
         }
@@ -295,8 +301,8 @@ impl<'a> Job<'a> {
 
     fn write(&self, found: &Found) -> Result<Note<Rows>, Error> {
         let read = &found.read.found;
-        let names = ["read", "exact", "verify", "cluster", "known"];
-        let [read_in, exact, verify, cluster, known] = names.map(|stage| self.work.path(stage));
+        let names = ["read", "exact", "verify", "cluster", "lookup"];
+        let [read_in, exact, verify, cluster, lookup] = names.map(|stage| self.work.path(stage));
         let stages = tables::Stages {
             read: &read_in,
             exact: &exact,
@@ -304,7 +310,7 @@ impl<'a> Job<'a> {
             cluster: &cluster,
             has_versions: self.config.policy.criterion == Criterion::Content(Remove::Same),
             n_repairs: found.clusters.found.n_repairs,
-            known: self.config.against.as_ref().map(|_| &*known),
+            lookup: self.config.against.as_ref().map(|_| &*lookup),
         };
         self.work.stage("write", self.progress, |folder| {
             let mut kept = Kept::new(folder, self.config);
@@ -368,8 +374,8 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Writes the kept documents in the format they came in; the name of what was made, and the
-    /// files of which some could not be copied.
+    /// Writes the kept documents in their input format. Returns the name of the output, and the
+    /// files of which some documents could not be copied.
     fn write_copies(
         &self,
         kept: Kept,
@@ -377,7 +383,7 @@ impl<'a> Job<'a> {
         read: &read::Read,
     ) -> Result<(String, Vec<IncompleteFile>), Error> {
         let mut sources = read.sources.clone();
-        // An archive without documents has other records, which all stay.
+        // An archive without documents contains other records, which are all kept.
         let known: BTreeSet<&Path> = read.sources.iter().map(|source| &*source.path).collect();
         let others = self.inputs.files.iter();
         let others = others.filter(|file| !known.contains(&*file.path));
@@ -395,17 +401,17 @@ impl<'a> Job<'a> {
         Ok((name.into_owned(), lost))
     }
 
-    /// What an index had to do with the run; nothing if there is none.
+    /// Returns the effect of the index on the run, or null without an index.
     fn index_summary(&self, found: &Found, rows: &Rows) -> Value {
-        let (Some(against), Some(known)) = (&self.config.against, &found.known) else {
+        let (Some(against), Some(lookups)) = (&self.config.against, &found.lookups) else {
             return Value::Null;
         };
         json!({
             "path": against.index.display().to_string(),
-            "documents": known.found.n_held,
-            "known_contents": known.found.n_known,
-            "policy": known.found.policy,
-            "agrees": known.found.agrees,
+            "documents": lookups.found.n_in_index,
+            "known_contents": lookups.found.n_matched,
+            "policy": lookups.found.policy,
+            "agrees": lookups.found.agrees,
             "added": match against.update {
                 Update::Leave => 0,
                 Update::Add => rows.kept,
@@ -418,7 +424,7 @@ impl<'a> Job<'a> {
         let candidates = &found.candidates.found;
         let written = &rows.found;
         let losses = read.losses.with(&written.lost);
-        // Containment is found by a rule of thumb, of which no chance is known.
+        // Containment is found by a heuristic whose recall is not known.
         let has_chance = !matches!(
             self.config.policy.criterion,
             Criterion::Contained(_) | Criterion::Url
@@ -495,7 +501,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Standard input can be read once only, so it is written to a file first, which takes its place.
+/// Writes standard input to a file that takes its place, because it can be read only once.
 pub(crate) fn keep_standard_input(
     work: &Work,
     readable: &mut [PathBuf],
@@ -519,7 +525,7 @@ pub(crate) fn keep_standard_input(
     Ok(())
 }
 
-/// Incomplete files; the copy of standard input goes by its own name.
+/// Incomplete files. The copy of standard input has a name of its own.
 pub(crate) fn incomplete_files(work: &Work, losses: &losses::Losses) -> Vec<IncompleteFile> {
     let copies = work.path("input");
     let mut files = losses.files.clone();
@@ -546,12 +552,12 @@ pub(crate) fn stage<R>(name: &str, note: &Note<R>, n_records: u64) -> Value {
     })
 }
 
-/// To six places, which is what people read and what survives a file.
+/// Rounds to six decimal places, which are enough for people and are preserved in a file.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// What to call a file whose name says nothing.
+/// Returns the file extension for the format of a file, from its first bytes.
 fn format_of(path: &Path) -> Result<&'static str, Error> {
     use std::io::Read as _;
     let mut start = [0; 8];
@@ -567,7 +573,7 @@ fn format_of(path: &Path) -> Result<&'static str, Error> {
     })
 }
 
-/// The most memory this process has had, where the system tells.
+/// Peak memory of this process, if the system reports it.
 pub(crate) fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

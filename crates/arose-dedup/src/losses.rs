@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use arose_corpus::{Counts, Reason, Warning};
+use arose_corpus::{Counts, Position, Reason, Warning};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -51,13 +51,8 @@ impl From<&Warning> for IncompleteFile {
 
 impl std::fmt::Display for IncompleteFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{}:{}: {}",
-            self.path.display(),
-            self.position,
-            self.reason
-        )?;
+        let position = Position::parse(&self.position).unwrap_or_default();
+        write!(f, "{}: {}", position.within(&self.path), self.reason)?;
         match self.detail.as_str() {
             "" => Ok(()),
             detail => write!(f, ": {detail}"),

@@ -96,7 +96,7 @@ impl Marks {
             return false;
         }
         match [self, other].map(Self::parity) {
-            [Some(a), Some(b)] => a.most_resemblance(&b) >= bag_bound(NEARLY_EQUAL),
+            [Some(a), Some(b)] => a.max_jaccard(&b) >= bag_bound(NEARLY_EQUAL),
             _ => true,
         }
     }

@@ -14,7 +14,7 @@ use crate::Error;
 pub const STAGES: [&str; 9] = [
     "read",
     "exact",
-    "known",
+    "lookup",
     "sites",
     "candidates",
     "verify",

@@ -8,10 +8,10 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::dictionary::TokenPlace;
 
-/// The number of a document in input order; four bytes, since pairs are kept by the million.
+/// The number of a document in input order. Four bytes, because millions of pairs are stored.
 pub(crate) type Ordinal = u32;
 
-/// Samples in a sketch for the Jaccard policy.
+/// Number of MinHash values in a sketch of the policy `jaccard`.
 pub(crate) const N_SAMPLES: usize = 128;
 /// Maximum number of bands.
 pub(crate) const MAX_BANDS: usize = 64;
@@ -22,19 +22,19 @@ pub(crate) const MAX_BANDS: usize = 64;
 pub(crate) struct Samples {
     /// The lowest 16 bits of each.
     pub(crate) low: [u16; N_SAMPLES],
-    /// Eight bits of what is left of all samples of a band.
+    /// Eight bits of a hash of the other bits of all MinHash values of a band.
     pub(crate) rest: [u8; MAX_BANDS],
     /// Parities of the shingles.
     pub(crate) parity: [u32; parity::N_WORDS],
-    /// Shingles of which these are; zero if they were not taken.
+    /// Number of shingles in the parities; zero if there are none.
     pub(crate) n_shingles: u32,
 }
 
 impl Samples {
-    /// What the Jaccard similarity of two documents is at most.
+    /// Returns an upper bound on the Jaccard similarity of two documents.
     pub(crate) fn most_jaccard(&self, other: &Self) -> f64 {
         match [self, other].map(Self::parity) {
-            [Some(a), Some(b)] => a.most_resemblance(&b),
+            [Some(a), Some(b)] => a.max_jaccard(&b),
             _ => 1.0,
         }
     }
@@ -47,33 +47,33 @@ impl Samples {
     }
 }
 
-/// What every stage needs to know of a document.
+/// The data of a document that every stage needs.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct DocRecord {
     /// The digest that exact duplicates share, low half first.
     pub(crate) digest: [u64; 2],
-    /// Where its tokens begin, in units of the file of tokens.
+    /// The position of its tokens, in units of the file of tokens.
     pub(crate) tokens_at: u64,
     /// Its first byte in the file of names.
     pub(crate) names_at: u64,
-    /// Where it starts in its source.
+    /// Its position in its source.
     pub(crate) offset: u64,
-    /// Where it starts in the compressed member at `offset`.
+    /// Its position in the compressed member at `offset`.
     pub(crate) inner: u64,
-    /// Where the next record of its source starts; the end of the source for the last one.
+    /// The position of the next record of its source; the end of the source for the last one.
     pub(crate) end: u64,
     /// Seconds since 1970, or [`NOT_FETCHED`].
     pub(crate) fetched: i64,
-    /// The priority the input gives it; not a number if none.
+    /// The priority set by the input; NaN if none.
     pub(crate) weight: f64,
     pub(crate) source: u32,
     pub(crate) n_tokens: u32,
-    /// Bytes of text.
+    /// Length of the text in bytes.
     pub(crate) n_bytes: u32,
-    /// Tokens that are written out, being in no dictionary.
+    /// Number of tokens stored as fingerprints because no dictionary contains them.
     pub(crate) n_literals: u32,
-    /// Its place among the sketches that are stored, or [`NOT_STORED`].
+    /// Its position among the stored sketches, or [`NOT_STORED`].
     pub(crate) sketch_at: u32,
     pub(crate) flags: u16,
     /// The dictionary of its tokens.
@@ -81,7 +81,7 @@ pub(crate) struct DocRecord {
 }
 
 impl DocRecord {
-    /// Where its tokens are.
+    /// Returns the position of its tokens.
     pub(crate) fn tokens(&self) -> TokenPlace {
         TokenPlace {
             at: self.tokens_at,
@@ -91,55 +91,55 @@ impl DocRecord {
         }
     }
 
-    /// Its digest.
+    /// Returns its digest.
     pub(crate) fn content(&self) -> Digest {
         Digest(u128::from(self.digest[1]) << 64 | u128::from(self.digest[0]))
     }
 }
 
-/// A record whose text is null: no document, but part of the kept output.
+/// A record whose text is null. It is not a document, but part of the kept output.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct NullText {
-    /// Where it starts in its source.
+    /// Its position in its source.
     pub(crate) offset: u64,
     pub(crate) inner: u64,
-    /// Where the next record of its source starts.
+    /// The position of the next record of its source.
     pub(crate) end: u64,
     pub(crate) source: u64,
 }
 
-/// A document without a time.
+/// A document without a fetch time.
 pub(crate) const NOT_FETCHED: i64 = i64::MIN;
-/// A document whose sketch is made again from its tokens where it is needed.
+/// A document whose sketch is computed again from its tokens when needed.
 pub(crate) const NOT_STORED: u32 = u32::MAX;
-/// Too few tokens for a sketch to mean anything.
+/// Too few tokens for a meaningful sketch.
 pub(crate) const SHORT: u16 = 1;
 /// No text and no images.
 pub(crate) const EMPTY: u16 = 2;
 /// Without a URL, if URLs are compared: never a duplicate.
 pub(crate) const ALONE: u16 = 8;
-/// Rejected by a filter: it takes no part in the run.
+/// Rejected by a filter and excluded from the run.
 pub(crate) const FILTERED: u16 = 16;
-/// Of a page that was fetched again later, if only the last version is wanted: it takes no part in
-/// the run.
+/// A version of a page that was fetched again later, if only the last version is wanted; excluded
+/// from the run.
 pub(crate) const SUPERSEDED: u16 = 32;
 /// Mostly in a script written without spaces.
 pub(crate) const UNSPACED: u16 = 4;
 
-/// B and C of a document, and its site.
+/// Super-shingles and simhash of a document, and its site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Vectors {
     /// Six super-shingles.
     pub(crate) features: [u64; 6],
-    /// 384 bits; all zero if the policy does not ask for them.
+    /// 384 bits; all zero if the policy does not need them.
     pub(crate) simhash: [u64; 6],
-    /// A digest of the site; zero if it has none.
+    /// A digest of the site; zero if there is none.
     pub(crate) site: u64,
 }
 
-/// A copy and the first document of equal content.
+/// An exact duplicate and the first document with the same content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Copied {
@@ -155,7 +155,7 @@ pub(crate) struct PairKey {
     pub(crate) b: Ordinal,
 }
 
-/// A pair that is accepted, with its scores, in the order of the table of pairs.
+/// An accepted pair with its scores, in the order of the table of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Accepted {
@@ -187,12 +187,12 @@ pub(crate) struct Scores {
     pub(crate) b_sim: u16,
     /// [`NO_SCORE`] if unknown.
     pub(crate) c_sim: u16,
-    /// The rule's place in [`Rule::ALL`].
+    /// The position of the rule in [`Rule::ALL`].
     pub(crate) rule: u32,
 }
 
 impl Scores {
-    /// Nothing is known but the rule.
+    /// Only the rule is known.
     pub(crate) fn unknown(rule: Rule) -> Self {
         Self {
             jaccard: f64::NAN.to_bits(),
@@ -203,7 +203,7 @@ impl Scores {
         }
     }
 
-    /// The scores of two documents of equal content, which have none without tokens.
+    /// Returns the scores of two exact duplicates, which have none without tokens.
     pub(crate) fn equal(n_tokens: u32) -> Self {
         let unknown = Self::unknown(Rule::Exact);
         match n_tokens {
@@ -231,7 +231,7 @@ impl Scores {
         self.content.map(known)
     }
 
-    /// The score by which the rule decided, where it is a share.
+    /// Returns the score by which the rule decided, if it is a fraction.
     pub(crate) fn similarity(&self) -> Option<f64> {
         match self.rule() {
             Rule::Same | Rule::Content => {
@@ -243,7 +243,7 @@ impl Scores {
     }
 }
 
-/// A score from its bits; none if it is not a number.
+/// Returns a score from its bits; none if it is NaN.
 fn known(bits: u64) -> Option<f64> {
     let score = f64::from_bits(bits);
     (!score.is_nan()).then_some(score)
@@ -252,7 +252,7 @@ fn known(bits: u64) -> Option<f64> {
 /// A score that was not computed.
 pub(crate) const NO_SCORE: u16 = u16::MAX;
 
-/// The place of a rule in [`Rule::ALL`].
+/// Returns the position of a rule in [`Rule::ALL`].
 pub(crate) fn rule_index(rule: Rule) -> u32 {
     let index = Rule::ALL.iter().position(|other| *other == rule);
     index.expect("all rules are listed") as u32

@@ -63,6 +63,11 @@ impl Work {
     ) -> Result<Self, Error> {
         let folder = out.join(FOLDER);
         let is_ours = folder.is_dir();
+        if out.exists() && !out.is_dir() {
+            return Err(Error::NotDirectory {
+                path: out.to_owned(),
+            });
+        }
         if out.is_dir() && !is_ours && !is_empty(out)? {
             return Err(Error::Foreign {
                 path: out.to_owned(),
@@ -178,13 +183,23 @@ fn compare(out: &Path, there: &Value, here: &Value) -> Result<(), Error> {
     let names = all.keys().chain(old.keys());
     let mut names = names.filter(|name| all.get(*name) != old.get(*name));
     let setting = names.next().cloned().unwrap_or_default();
-    let show = |value: Option<&Value>| value.map_or("none".to_owned(), Value::to_string);
+    let show = |value: Option<&Value>| value.map_or("none".to_owned(), shown);
     Err(Error::OtherSettings {
         path: out.to_owned(),
         there: show(old.get(&setting)),
         here: show(all.get(&setting)),
         setting,
     })
+}
+
+/// Returns a value for people: without quotes, lists separated by commas.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "none".to_owned(),
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
 }
 
 /// Removes the files of a run from its directories, except for the lock.

@@ -12,7 +12,7 @@
 //! *Paper.* O'Neill et al. 1997; Lawrence & Giles 1999. The formulas are in
 //! [`arose::estimate::addresses`].
 
-use arose::estimate::addresses::{Hit, Probes, Public, live_addresses, pages, servers};
+use arose::estimate::addresses::{LiveAddress, Probes, Public, live_addresses, pages, servers};
 use arose::estimate::bootstrap::Bootstrap;
 use arose::estimate::simulate::{AddressConfig, AddressSpace, Host};
 use arose::estimate::{Estimate, Method};
@@ -33,11 +33,11 @@ pub fn run(config: &AddressConfig, n_probes: u64, n_crawled: usize) -> Result<Fi
     let found: Vec<Host> = (0..n_probes)
         .filter_map(|_| space.probe(random.below(space.size()) as usize))
         .collect();
-    let hits = found.iter().map(|host| Hit {
+    let hits = found.iter().map(|host| LiveAddress {
         n_addresses: host.n_addresses,
         n_hosts: 1,
     });
-    let hits: Vec<Hit> = hits.collect();
+    let hits: Vec<LiveAddress> = hits.collect();
     let probes = Probes {
         n_pool: space.size(),
         n_drawn: n_probes,

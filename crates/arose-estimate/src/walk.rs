@@ -26,7 +26,7 @@ mod tally;
 use arose::estimate::chain::{self, MAX_R_HAT, Part, Sums, r_hat};
 use arose::estimate::links::Links;
 use arose::estimate::pagerank::pagerank;
-use arose::estimate::walk::{Config, Walk, Walker, mean_over_walks, undirected};
+use arose::estimate::walk::{Walk, WalkConfig, Walker, mean_over_walks, undirected};
 use arose::estimate::{Estimate, Method};
 use arose::mix::{SplitMix, mix};
 
@@ -279,7 +279,7 @@ fn forwards(
     settings: &Settings,
     place: usize,
 ) -> Result<Walk, Error> {
-    let config = Config::new(settings.n_steps);
+    let config = WalkConfig::new(settings.n_steps);
     let host = |page: u32| graph.hosts[page as usize];
     let mut walker = Walker::new(seeds, &config, random(settings.seed, place), host)?;
     while let Some(page) = walker.page() {
@@ -317,7 +317,7 @@ fn weights<'l>(
         })
         .collect();
     let law: Vec<f64> = seen.iter().map(|&page| law[page]).collect();
-    let ranks = pagerank(&known, &law, Config::new(1).jump)?;
+    let ranks = pagerank(&known, &law, WalkConfig::new(1).jump)?;
     let mut weights = vec![0.0; n_pages];
     for (&page, rank) in seen.iter().zip(ranks) {
         if visited[page] {

@@ -190,7 +190,7 @@ pub(crate) async fn pair(State(site): State<Shared>, Query(ask): Query<two::Ask>
         let two = Two::find(run, &ask.a, &ask.b)?;
         let now = two.compare(run).map(|now| {
             json!({
-                "similarity": now.resemblance,
+                "similarity": now.jaccard,
                 "containment": now.containment,
                 "common_shingles": now.n_common,
                 "distinct_shingles": now.n_union,

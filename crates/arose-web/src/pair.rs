@@ -324,7 +324,7 @@ fn scores(two: &Two, now: Option<&Comparison>, run: &Run) -> Vec<Score> {
         Score {
             name: "Jaccard similarity",
             recorded: similarity(pair.and_then(|pair| pair.jaccard)),
-            recomputed: similarity(now.and_then(|now| now.resemblance)),
+            recomputed: similarity(now.and_then(|now| now.jaccard)),
             note: shingles,
         },
         Score {

@@ -12,8 +12,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use arose::content::{Content, Scorer, score_plain, shingler};
+use arose::content::{Content, Scorer, shingler};
 use arose::mix::{SplitMix, mix};
+use arose::testing;
 
 const N_WORDS: u64 = 430;
 const N_PAIRS: u64 = 50;
@@ -43,7 +44,7 @@ fn main() {
         });
         let plain = median(1, || {
             for [a, b] in &pairs {
-                black_box(score_plain(black_box(a), black_box(b)));
+                black_box(testing::content_score(black_box(a), black_box(b)));
             }
         });
         println!("| {name} | {fast:.2} | {plain:.2} |");

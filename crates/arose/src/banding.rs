@@ -42,14 +42,14 @@ pub struct Banding {
 
 /// The cost of each kind of error, relative to the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Weights {
+pub struct ErrorCosts {
     /// The cost of a candidate below the threshold, which verification must discard.
     pub false_positive: f64,
     /// The cost of a pair above the threshold that is missed.
     pub false_negative: f64,
 }
 
-impl Weights {
+impl ErrorCosts {
     /// Both errors cost the same.
     pub const EQUAL: Self = Self {
         false_positive: 0.5,
@@ -97,12 +97,12 @@ impl Banding {
     /// Returns an error if `t` is zero or above 65,535, or a weight is negative or not finite.
     ///
     /// ```
-    /// use arose::{Threshold, banding::{Banding, Weights}};
-    /// let best = Banding::choose(200, Threshold::new(0.9)?, Weights::EQUAL)?;
+    /// use arose::{Threshold, banding::{Banding, ErrorCosts}};
+    /// let best = Banding::choose(200, Threshold::new(0.9)?, ErrorCosts::EQUAL)?;
     /// assert_eq!((best.b(), best.q()), (8, 25));
     /// # Ok::<(), arose::Error>(())
     /// ```
-    pub fn choose(t: usize, threshold: Threshold, weights: Weights) -> Result<Self, Error> {
+    pub fn choose(t: usize, threshold: Threshold, weights: ErrorCosts) -> Result<Self, Error> {
         weights.check()?;
         check_samples(t)?;
         let mut best = Self::new(1, 1)?;
@@ -187,7 +187,7 @@ impl Banding {
             .of(used.ok_or_else(|| Error::parameter("samples", sketch.len(), expected))?)
     }
 
-    fn weighted_error(self, threshold: f64, weights: Weights) -> f64 {
+    fn weighted_error(self, threshold: f64, weights: ErrorCosts) -> f64 {
         let accepted = |s| self.candidate_probability(s);
         weights.false_positive * simpson(accepted, 0.0, threshold)
             + weights.false_negative * simpson(|s| 1.0 - accepted(s), threshold, 1.0)
@@ -226,7 +226,7 @@ mod tests {
 
     #[track_caller]
     fn check_choice(t: usize, at: f64, best: (usize, usize), step: f64, probability: f64) {
-        let banding = Banding::choose(t, threshold(at), Weights::EQUAL).unwrap();
+        let banding = Banding::choose(t, threshold(at), ErrorCosts::EQUAL).unwrap();
         assert_eq!((banding.b(), banding.q()), best);
         assert!(
             (banding.threshold() - step).abs() < 0.51e-4,
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn weights_move_the_step() {
         let choose = |false_positive, false_negative| {
-            let weights = Weights {
+            let weights = ErrorCosts {
                 false_positive,
                 false_negative,
             };
@@ -261,14 +261,14 @@ mod tests {
         assert!(choose(0.1, 0.9) < choose(0.5, 0.5));
         assert!(choose(0.5, 0.5) < choose(0.9, 0.1));
         // If one weight is zero, every banding except one extreme has no error.
-        let free = Weights {
+        let free = ErrorCosts {
             false_positive: 1.0,
             false_negative: 0.0,
         };
         let longest = Banding::choose(30, threshold(0.7), free).unwrap();
         assert_eq!((longest.b(), longest.q()), (1, 30));
         // Of equal errors the first is chosen: here all are zero.
-        let none = Weights {
+        let none = ErrorCosts {
             false_positive: 0.0,
             false_negative: 0.0,
         };
@@ -312,11 +312,11 @@ mod tests {
     fn bad_settings_are_refused() {
         assert!(Banding::new(0, 5).is_err());
         assert!(Banding::new(5, 0).is_err());
-        assert!(Banding::choose(0, threshold(0.5), Weights::EQUAL).is_err());
-        assert!(Banding::choose(70_000, threshold(0.5), Weights::EQUAL).is_err());
+        assert!(Banding::choose(0, threshold(0.5), ErrorCosts::EQUAL).is_err());
+        assert!(Banding::choose(70_000, threshold(0.5), ErrorCosts::EQUAL).is_err());
         assert!(Banding::for_recall(0, threshold(0.5), threshold(0.5)).is_err());
         for bad in [-1.0, f64::NAN, f64::INFINITY] {
-            let weights = Weights {
+            let weights = ErrorCosts {
                 false_positive: bad,
                 false_negative: 1.0,
             };

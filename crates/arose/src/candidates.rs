@@ -108,20 +108,6 @@ pub fn candidate_pairs(mut entries: Vec<(u64, DocId)>, cap: usize) -> Candidates
     found
 }
 
-/// Returns the same pairs, without a cap, by comparing all entries with each other: the reference
-/// implementation.
-#[must_use]
-pub fn candidate_pairs_by_comparison(entries: &[(u64, DocId)]) -> Vec<Candidate> {
-    let mut pairs = Vec::new();
-    for (i, &(key, doc)) in entries.iter().enumerate() {
-        let same_key = entries[i + 1..].iter().filter(|other| other.0 == key);
-        pairs.extend(same_key.filter_map(|other| Candidate::new(doc, other.1)));
-    }
-    pairs.sort_unstable();
-    pairs.dedup();
-    pairs
-}
-
 /// Returns table `j` of the super-shingles: (super-shingle `j`, document), sorted. Rows without
 /// such a super-shingle are left out.
 #[must_use]
@@ -227,7 +213,7 @@ impl PairCount {
     ///
     /// Not for sketches of the `s` smallest values, for which this ratio is biased.
     #[must_use]
-    pub fn resemblance(&self) -> f64 {
+    pub fn jaccard(&self) -> f64 {
         self.n_common as f64 / self.n_union as f64
     }
 }
@@ -265,10 +251,10 @@ pub struct CommonValues {
 
 impl CommonValues {
     /// Returns the pairs whose similarity reaches the threshold.
-    pub fn resembling(&self, threshold: Threshold) -> impl Iterator<Item = &PairCount> {
+    pub fn similar(&self, threshold: Threshold) -> impl Iterator<Item = &PairCount> {
         self.pairs
             .iter()
-            .filter(move |count| threshold.reached_by(count.resemblance()))
+            .filter(move |count| threshold.reached_by(count.jaccard()))
     }
 
     fn doc(&self, doc: DocId) -> Option<&DocCount> {
@@ -286,7 +272,7 @@ impl CommonValues {
 /// use arose::{DocId, candidates::common_values};
 /// let entries = [(1, 0), (2, 0), (3, 0), (2, 1), (3, 1), (4, 1)];
 /// let found = common_values(entries.map(|(value, doc)| (value, DocId(doc))).to_vec(), 1000);
-/// assert_eq!(found.pairs[0].resemblance(), 0.5);
+/// assert_eq!(found.pairs[0].jaccard(), 0.5);
 /// ```
 #[must_use]
 pub fn common_values(mut entries: Vec<(u64, DocId)>, cap: usize) -> CommonValues {

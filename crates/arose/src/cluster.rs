@@ -34,7 +34,7 @@ use std::cmp::Ordering;
 
 pub use complete::complete_link;
 pub use components::Components;
-pub use online::{OnlineClusters, Placement, Removal};
+pub use online::{OnlineClusters, Placement, RemovalEffect};
 pub use stars::stars;
 
 use crate::DocId;

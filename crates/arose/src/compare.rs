@@ -45,7 +45,7 @@ const SEED: u64 = 1;
 /// let a = profiler.profile("Once upon a midnight dreary, while I pondered");
 /// let b = profiler.profile("Once upon a time, while I pondered");
 /// let comparison = profiler.compare(&a, &b);
-/// assert_eq!(comparison.resemblance, Some(2.0 / 9.0));
+/// assert_eq!(comparison.jaccard, Some(2.0 / 9.0));
 /// assert_eq!(comparison.containment, [Some(1.0 / 3.0), Some(2.0 / 5.0)]);
 /// # Ok::<(), std::num::TryFromIntError>(())
 /// ```
@@ -92,11 +92,11 @@ pub struct Comparison {
     /// Distinct shingles in either text.
     pub n_union: usize,
     /// Exact Jaccard similarity of the shingle sets.
-    pub resemblance: Option<f64>,
+    pub jaccard: Option<f64>,
     /// Exact containment: the share of each shingle set that the other also has.
     pub containment: [Option<f64>; 2],
     /// The similarity, estimated from the 84 MinHash values.
-    pub resemblance_estimate: Option<f64>,
+    pub jaccard_estimate: Option<f64>,
     /// The containments, estimated from one shingle in 16. If a text keeps fewer than 20 of these,
     /// the estimate follows from the estimated similarity and the sizes of the sets.
     pub containment_estimate: [Option<f64>; 2],
@@ -177,9 +177,9 @@ impl Profiler {
         let n_common = set_a.n_common(set_b);
         let n_union = set_a.len() + set_b.len() - n_common;
         let share = |n: usize| (n > 0).then(|| n_common as f64 / n as f64);
-        let resemblance_estimate = self.sketcher.estimate(&a.sketch, &b.sketch);
+        let jaccard_estimate = self.sketcher.estimate(&a.sketch, &b.sketch);
         let implied = |of: &ShingleSet| {
-            let common = shingle::implied_common(resemblance_estimate?, set_a.len(), set_b.len());
+            let common = shingle::implied_common(jaccard_estimate?, set_a.len(), set_b.len());
             Some((common / of.len() as f64).min(1.0))
         };
         let contained = |a: &Profile, b: &Profile| match a.sixteenth.len() {
@@ -190,9 +190,9 @@ impl Profiler {
         Comparison {
             n_common,
             n_union,
-            resemblance: share(n_union),
+            jaccard: share(n_union),
             containment: [share(set_a.len()), share(set_b.len())],
-            resemblance_estimate,
+            jaccard_estimate,
             containment_estimate: [contained(a, b), contained(b, a)],
             b_sim: b_sim(&a.features, &b.features) as u32,
             c_sim,
@@ -220,7 +220,7 @@ impl Comparison {
             site,
             b_sim: self.b_sim,
             c_sim: self.c_sim.unwrap_or(0),
-            jaccard: self.resemblance,
+            jaccard: self.jaccard,
             level: Some(self.content.level()),
             same_content: self.same_content,
             either_short: self.either_short,
@@ -252,7 +252,7 @@ mod tests {
     fn exact_means_equal_symbols_too() {
         let check = |a: &str, b: &str, expected: Option<Rule>| {
             let comparison = compare(2, a, b);
-            assert_eq!(comparison.resemblance, Some(1.0));
+            assert_eq!(comparison.jaccard, Some(1.0));
             assert_eq!((comparison.b_sim, comparison.c_sim), (6, Some(384)));
             let rule = comparison.rule(&jaccard(0.8), SiteRelation::Unknown);
             assert_eq!(rule, expected, "{a:?} and {b:?}");
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn short_texts_are_duplicates_only_if_equal() {
         let comparison = compare(3, "a rose is a rose", "a rose is a rose is a rose");
-        assert_eq!(comparison.resemblance, Some(1.0));
+        assert_eq!(comparison.jaccard, Some(1.0));
         assert!(comparison.either_short);
         assert_eq!(comparison.rule(&jaccard(0.8), SiteRelation::Unknown), None);
     }
@@ -287,12 +287,12 @@ mod tests {
     #[test]
     fn empty_texts_have_no_measures() {
         let comparison = compare(8, "", "...");
-        assert_eq!(comparison.resemblance, None);
+        assert_eq!(comparison.jaccard, None);
         assert_eq!(comparison.containment, [None, None]);
-        assert_eq!(comparison.resemblance_estimate, None);
+        assert_eq!(comparison.jaccard_estimate, None);
         assert_eq!(comparison.containment_estimate, [None, None]);
         assert_eq!((comparison.c_sim, comparison.cosine_estimate), (None, None));
-        assert_eq!(compare(8, "", "a rose").resemblance, Some(0.0));
+        assert_eq!(compare(8, "", "a rose").jaccard, Some(0.0));
     }
 
     /// A short text in a long one: a MinHash sketch of fixed size is too coarse, but one shingle in
@@ -324,13 +324,13 @@ mod tests {
         let mut edited = words.clone();
         edited[250] = "other".to_owned();
         let comparison = compare(8, &words.join(" "), &edited.join(" "));
-        assert_eq!(comparison.resemblance, Some(485.0 / 501.0));
+        assert_eq!(comparison.jaccard, Some(485.0 / 501.0));
         assert_eq!(
             comparison.rule(&jaccard(0.9), SiteRelation::Unknown),
             Some(Rule::Jaccard)
         );
         assert_eq!(comparison.rule(&jaccard(0.99), SiteRelation::Unknown), None);
-        let estimate = comparison.resemblance_estimate.unwrap();
+        let estimate = comparison.jaccard_estimate.unwrap();
         // Four standard errors of 84 MinHash values at 0.968.
         assert!((estimate - 0.968).abs() <= 4.0 * 0.0192, "{estimate}");
     }
@@ -355,7 +355,7 @@ mod tests {
                 there.rule(&policy, SiteRelation::Unknown),
                 back.rule(&policy, SiteRelation::Unknown)
             );
-            prop_assert_eq!(there.resemblance, back.resemblance);
+            prop_assert_eq!(there.jaccard, back.jaccard);
             prop_assert_eq!(there.containment[0], back.containment[1]);
             prop_assert_eq!(there.containment_estimate[0], back.containment_estimate[1]);
         }

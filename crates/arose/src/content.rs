@@ -37,14 +37,13 @@
 //! `same` only at 0.97 or more. *Not for* moved text, which costs the smaller of the two swapped
 //! blocks.
 
-mod plain;
+pub(crate) mod plain;
 mod sort;
 
 use std::num::NonZeroUsize;
 
 use crate::mix::mix;
 use crate::shingle::Shingler;
-pub use plain::{chain_plain, score_plain};
 use sort::sort;
 
 /// Tokens per shingle.

@@ -11,7 +11,7 @@
 //! *Not for* more than a few thousand documents.
 
 use crate::cluster::{Pair, Scored};
-use crate::shingle::{ShingleSet, resemblance};
+use crate::shingle::{ShingleSet, jaccard};
 use crate::{DocId, Threshold};
 
 /// Returns all pairs of sets whose similarity reaches the threshold, by ascending IDs; IDs are
@@ -31,7 +31,7 @@ use crate::{DocId, Threshold};
 #[must_use]
 pub fn similar_pairs(sets: &[ShingleSet], threshold: Threshold) -> Vec<Pair> {
     pairs_where(sets.len(), |i, j| {
-        resemblance(&sets[i], &sets[j]).filter(|&similarity| threshold.reached_by(similarity))
+        jaccard(&sets[i], &sets[j]).filter(|&similarity| threshold.reached_by(similarity))
     })
 }
 
@@ -39,7 +39,7 @@ pub fn similar_pairs(sets: &[ShingleSet], threshold: Threshold) -> Vec<Pair> {
 #[must_use]
 pub fn similar_to(query: &ShingleSet, sets: &[ShingleSet], threshold: Threshold) -> Vec<Scored> {
     let scored = |(position, set)| {
-        let similarity = resemblance(query, set).filter(|&s| threshold.reached_by(s))?;
+        let similarity = jaccard(query, set).filter(|&s| threshold.reached_by(s))?;
         let doc = DocId(position as u64);
         Some(Scored { doc, similarity })
     };

@@ -107,10 +107,10 @@ impl Filter {
     ///
     /// ```
     /// use arose::filter::Filter;
-    /// assert!((Filter::TWO_OF_SIX.resemblance_at(0.5) - 0.90937).abs() < 1e-5);
+    /// assert!((Filter::TWO_OF_SIX.similarity_at(0.5) - 0.90937).abs() < 1e-5);
     /// ```
     #[must_use]
-    pub fn resemblance_at(self, probability: f64) -> f64 {
+    pub fn similarity_at(self, probability: f64) -> f64 {
         // Bisection: acceptance grows with rho. It ends when there is no number between the two.
         let (mut low, mut high) = (0.0, 1.0);
         loop {
@@ -181,16 +181,16 @@ mod tests {
 
     #[test]
     fn points_of_given_acceptance() {
-        check(Filter::TWO_OF_SIX.resemblance_at(0.5), 0.90937, 1e-5);
-        check(Filter::ONE_OF_EIGHT.resemblance_at(0.5), 0.90524, 1e-5);
-        check(full().resemblance_at(0.5), 0.89721, 1e-5);
-        check(Filter::TWO_OF_SIX.resemblance_at(0.01), 0.7721, 1e-4);
-        check(Filter::TWO_OF_SIX.resemblance_at(0.99), 0.9754, 1e-4);
-        check(Filter::ONE_OF_EIGHT.resemblance_at(0.01), 0.7655, 1e-4);
-        check(Filter::ONE_OF_EIGHT.resemblance_at(0.99), 0.9675, 1e-4);
+        check(Filter::TWO_OF_SIX.similarity_at(0.5), 0.90937, 1e-5);
+        check(Filter::ONE_OF_EIGHT.similarity_at(0.5), 0.90524, 1e-5);
+        check(full().similarity_at(0.5), 0.89721, 1e-5);
+        check(Filter::TWO_OF_SIX.similarity_at(0.01), 0.7721, 1e-4);
+        check(Filter::TWO_OF_SIX.similarity_at(0.99), 0.9754, 1e-4);
+        check(Filter::ONE_OF_EIGHT.similarity_at(0.01), 0.7655, 1e-4);
+        check(Filter::ONE_OF_EIGHT.similarity_at(0.99), 0.9675, 1e-4);
         // "More than 2", read literally.
         let three_of_six = Filter::new(Features::SIX_BY_FOURTEEN, 3).unwrap();
-        check(three_of_six.resemblance_at(0.5), 0.940, 1e-3);
+        check(three_of_six.similarity_at(0.5), 0.940, 1e-3);
     }
 
     #[test]
@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(Filter::TWO_OF_SIX.acceptance(0.0), 0.0);
         assert_eq!(Filter::TWO_OF_SIX.acceptance(1.0), 1.0);
         assert_eq!(Filter::TWO_OF_SIX.acceptance(1.5), 1.0);
-        assert_eq!(Filter::TWO_OF_SIX.resemblance_at(2.0), 1.0);
-        assert!(Filter::TWO_OF_SIX.resemblance_at(0.0) < 1e-300);
+        assert_eq!(Filter::TWO_OF_SIX.similarity_at(2.0), 1.0);
+        assert!(Filter::TWO_OF_SIX.similarity_at(0.0) < 1e-300);
         assert!(Filter::TWO_OF_SIX.acceptance(f64::NAN).is_nan());
     }
 
@@ -294,7 +294,7 @@ mod tests {
         ) {
             prop_assume!(r <= k);
             let filter = Filter::new(Features::new(k, s).unwrap(), r).unwrap();
-            let rho = filter.resemblance_at(probability);
+            let rho = filter.similarity_at(probability);
             prop_assert!((filter.acceptance(rho) - probability).abs() < 1e-9);
         }
     }

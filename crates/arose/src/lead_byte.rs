@@ -17,7 +17,7 @@
 //! 5.4 for 100 shingles, 10 for 1,000, 45 for 10,000. The lecture counts 6.1 (`H_256`, if no lead
 //! byte occurred twice) or 7.1 (`1 + H_255`, with repetitions, up to the first lead byte of zero).
 //!
-//! *Error.* None: the result is the minimum over all 9-byte values ([`LeadByte::sketch_directly`]).
+//! *Error.* None: the result is the minimum over all 9-byte values ([`crate::testing::lead_byte`]).
 //!
 //! *Not for* machines with wide vectors, where a simple multiply-and-compare loop processes more
 //! lanes at once.
@@ -72,7 +72,7 @@ impl LeadByte {
     /// use arose::lead_byte::LeadByte;
     /// let family = LeadByte::new(84.try_into()?, 1);
     /// let sketch = family.sketch(&[3, 1, 4, 1, 5]).unwrap();
-    /// assert_eq!(sketch.samples, family.sketch_directly(&[5, 4, 3, 1]).unwrap());
+    /// assert_eq!(sketch.samples, arose::testing::lead_byte(&family, &[5, 4, 3, 1]).unwrap());
     /// # Ok::<(), std::num::TryFromIntError>(())
     /// ```
     #[must_use]
@@ -91,9 +91,8 @@ impl LeadByte {
         Some(LeadSketch { samples, n_tails })
     }
 
-    /// Returns the same minima from all 9-byte values: the reference implementation.
-    #[must_use]
-    pub fn sketch_directly(&self, shingles: &[u64]) -> Option<Vec<Sample>> {
+    /// Returns the same minima from all 9-byte values.
+    pub(crate) fn sketch_directly(&self, shingles: &[u64]) -> Option<Vec<Sample>> {
         (0..self.n_permutations)
             .map(|i| {
                 let (group, lane) = (&self.groups[i / LANES], i % LANES);

@@ -18,7 +18,7 @@
 //! ]
 //! .map(|text| profiler.profile(text));
 //! let comparison = profiler.compare(&draft, &copy);
-//! assert_eq!(comparison.resemblance, Some(1.0));
+//! assert_eq!(comparison.jaccard, Some(1.0));
 //! let rule = comparison.rule(&Policy::default(), SiteRelation::Unknown);
 //! assert_eq!(rule, Some(Rule::Exact));
 //! # Ok::<(), std::num::TryFromIntError>(())
@@ -46,6 +46,7 @@
 //! | decide which links of a crawl lead to a topic | [`focus`] |
 //! | learn which parts of URLs do not select a page | [`dust`] |
 //! | estimate the size and overlap of search engines | [`estimate`] |
+//! | check an implementation of your own | [`testing`] |
 //!
 //! The crate has no input or output, no clock, no threads, and no randomness without a seed
 //! ([`mix`]). The same input and settings give the same values on every machine; tests freeze the
@@ -89,6 +90,7 @@ pub mod simhash;
 pub mod site;
 pub mod sketch;
 pub mod slot_index;
+pub mod testing;
 mod threshold;
 pub mod token;
 pub mod winnow;

@@ -57,7 +57,7 @@ impl Parity {
     /// let [a, b] = [0..100, 20..120].map(|shingles| {
     ///     Parity::of(&shingles.collect::<Vec<u64>>()).expect("few")
     /// });
-    /// assert!((0.66..0.8).contains(&a.most_resemblance(&b))); // 80 of 120
+    /// assert!((0.66..0.8).contains(&a.max_jaccard(&b))); // 80 of 120
     /// ```
     #[must_use]
     pub fn of(shingles: &[u64]) -> Option<Self> {
@@ -81,7 +81,7 @@ impl Parity {
 
     /// Returns the upper bound on the similarity of two documents; 1 for empty ones.
     #[must_use]
-    pub fn most_resemblance(&self, other: &Self) -> f64 {
+    pub fn max_jaccard(&self, other: &Self) -> f64 {
         let words = self.bits.iter().zip(&other.bits);
         let n_apart: u32 = words.map(|(a, b)| (a ^ b).count_ones()).sum();
         let (n_apart, n_both) = (f64::from(n_apart), f64::from(self.n) + f64::from(other.n));
@@ -96,7 +96,7 @@ impl Parity {
 mod tests {
     use super::*;
     use crate::mix::SplitMix;
-    use crate::shingle::{ShingleSet, resemblance};
+    use crate::shingle::{ShingleSet, jaccard};
     use proptest::prelude::*;
 
     proptest! {
@@ -109,8 +109,8 @@ mod tests {
             let docs = own.map(|own| [&shared[..], &own[..]].concat());
             let [a, b] = [&docs[0], &docs[1]].map(|doc| Parity::of(doc).unwrap());
             let [x, y] = docs.map(ShingleSet::from_occurrences);
-            if let Some(resemblance) = resemblance(&x, &y) {
-                prop_assert!(a.most_resemblance(&b) >= resemblance);
+            if let Some(jaccard) = jaccard(&x, &y) {
+                prop_assert!(a.max_jaccard(&b) >= jaccard);
             }
         }
     }
@@ -122,7 +122,7 @@ mod tests {
         let pairs = (0..400).map(|_| {
             let all: Vec<u64> = (0..2 * n - n_shared).map(|_| random.next_u64()).collect();
             let [a, b] = [&all[..n], &all[n - n_shared..]].map(|doc| Parity::of(doc).unwrap());
-            a.most_resemblance(&b)
+            a.max_jaccard(&b)
         });
         pairs.filter(|most| *most < 0.8).count()
     }
@@ -157,6 +157,6 @@ mod tests {
     fn order_and_repetition_do_not_matter() {
         let [a, b] = [[1, 2, 3, 3, 2], [3, 2, 1, 1, 1]].map(|doc| Parity::of(&doc).unwrap());
         assert_eq!(a, b);
-        assert_eq!(a.most_resemblance(&b), 1.0);
+        assert_eq!(a.max_jaccard(&b), 1.0);
     }
 }

@@ -10,9 +10,9 @@
 //! threshold or more. The weight itself is at least 0.1: it orders pages and never rejects one.
 //!
 //! The rules by which C4 (Raffel et al., 2020), Gopher (Rae et al., 2021) and FineWeb (Penedo et
-//! al., 2024) reject documents are also here, each a [`Rule`] with a name, a value and a bound.
-//! Words are separated by whitespace. If punctuation counted as words, the rule about alphabetic
-//! words would reject more than a third of good articles.
+//! al., 2024) reject documents are also here, each a [`QualityRule`] with a name, a value and a
+//! bound. Words are separated by whitespace. If punctuation counted as words, the rule about
+//! alphabetic words would reject more than a third of good articles.
 //!
 //! *Cost.* One pass over the text, then one over its words for each length of n-grams: time and
 //! memory in proportion to the text. The table that numbers words and n-grams is keyed by the text
@@ -32,7 +32,7 @@ mod signals;
 #[cfg(test)]
 mod tests;
 
-pub use rules::{Bound, Family, N_RULES, RULES, Rule, Selection};
+pub use rules::{Bound, Family, N_RULES, QualityRule, RULES, Selection};
 pub use signals::{Analyzer, Repetition, Signals};
 
 /// Facts about a page in addition to its text. By default, nothing is known.

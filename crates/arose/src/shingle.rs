@@ -35,14 +35,14 @@ pub const FEATURE_W: NonZeroUsize = NonZeroUsize::new(8).expect("eight is not ze
 /// Makes the shingles of token sequences.
 ///
 /// ```
-/// use arose::shingle::{Shingler, resemblance};
+/// use arose::shingle::{Shingler, jaccard};
 /// use arose::token::Tokenizer;
 /// let shingler = Shingler::new(4.try_into()?);
 /// let rose = Tokenizer::default().tokens("a rose is a rose is a rose");
 /// let set = shingler.set(&rose.fingerprints);
 /// assert_eq!(set.len(), 3);
 /// let short = shingler.set(&Tokenizer::default().tokens("a rose is a rose").fingerprints);
-/// assert_eq!(resemblance(&set, &short), Some(2.0 / 3.0));
+/// assert_eq!(jaccard(&set, &short), Some(2.0 / 3.0));
 /// # Ok::<(), std::num::TryFromIntError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -102,10 +102,8 @@ impl Shingler {
         }
     }
 
-    /// As [`Self::shingles_into`], but each window is computed from its bytes: the reference
-    /// implementation.
-    #[must_use]
-    pub fn shingles_plain(&self, tokens: &[u64]) -> Vec<u64> {
+    /// Like [`Self::shingles_into`], but each window is computed from its bytes.
+    pub(crate) fn shingles_plain(&self, tokens: &[u64]) -> Vec<u64> {
         if tokens.len() < self.w.get() {
             return self.short_shingle(tokens).into_iter().collect();
         }
@@ -245,7 +243,7 @@ impl CountedShingles {
     /// Returns the sum of minima divided by the sum of maxima of the counts; none if both are
     /// empty.
     #[must_use]
-    pub fn resemblance(&self, other: &Self) -> Option<f64> {
+    pub fn jaccard(&self, other: &Self) -> Option<f64> {
         ratio(
             n_common(&self.sorted, &other.sorted),
             self.len(),
@@ -271,7 +269,7 @@ impl CountedShingles {
 
 /// Returns the Jaccard similarity of two sets; none if both are empty.
 #[must_use]
-pub fn resemblance(a: &ShingleSet, b: &ShingleSet) -> Option<f64> {
+pub fn jaccard(a: &ShingleSet, b: &ShingleSet) -> Option<f64> {
     ratio(a.n_common(b), a.len(), b.len())
 }
 

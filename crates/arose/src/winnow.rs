@@ -144,23 +144,6 @@ pub fn select(hashes: &[u64], window: usize) -> Vec<Selected> {
     selected
 }
 
-/// Returns the same by scanning each window, in time `O(n W)`: the reference implementation.
-#[must_use]
-pub fn select_by_scanning(hashes: &[u64], window: usize) -> Vec<Selected> {
-    let window = window.clamp(1, hashes.len().max(1));
-    let mut selected: Vec<Selected> = Vec::new();
-    for (start, values) in hashes.windows(window).enumerate() {
-        let smallest = values.iter().copied().min();
-        let offset = values.iter().rposition(|&hash| Some(hash) == smallest);
-        let minimum = smallest.zip(offset).map(|(hash, i)| Selected {
-            position: start + i,
-            hash,
-        });
-        selected.extend(minimum.filter(|_| selected.last() != minimum.as_ref()));
-    }
-    selected
-}
-
 /// The choice among several equal minima of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ties {
@@ -290,6 +273,22 @@ mod tests {
     use super::*;
     use crate::mix::SplitMix;
     use proptest::prelude::*;
+
+    /// The same as [`select`], by scanning each window.
+    fn select_by_scanning(hashes: &[u64], window: usize) -> Vec<Selected> {
+        let window = window.clamp(1, hashes.len().max(1));
+        let mut selected: Vec<Selected> = Vec::new();
+        for (start, values) in hashes.windows(window).enumerate() {
+            let smallest = values.iter().copied().min();
+            let offset = values.iter().rposition(|&hash| Some(hash) == smallest);
+            let minimum = smallest.zip(offset).map(|(hash, i)| Selected {
+                position: start + i,
+                hash,
+            });
+            selected.extend(minimum.filter(|_| selected.last() != minimum.as_ref()));
+        }
+        selected
+    }
 
     fn positions(hashes: &[u64], window: usize) -> Vec<usize> {
         select(hashes, window)

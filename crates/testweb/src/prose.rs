@@ -202,7 +202,7 @@ mod tests {
         words.windows(8).map(<[&str]>::to_vec).collect()
     }
 
-    fn resemblance(a: &str, b: &str) -> f64 {
+    fn jaccard(a: &str, b: &str) -> f64 {
         let (a, b) = (shingles(a), shingles(b));
         a.intersection(&b).count() as f64 / a.union(&b).count() as f64
     }
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn texts_share_no_shingles() {
-        assert_eq!(resemblance(&text(9, None), &text(10, None)), 0.0);
+        assert_eq!(jaccard(&text(9, None), &text(10, None)), 0.0);
     }
 
     /// The constant that converts bytes to sentences is within a tenth of the true value.
@@ -240,7 +240,7 @@ mod tests {
     /// Five words per thousand: each loses 8 shingles, so the similarity is about 0.92.
     #[test]
     fn edits_change_little() {
-        let similarity = resemblance(&text(9, None), &text(9, Some(Edits::new(4, 5.0))));
+        let similarity = jaccard(&text(9, None), &text(9, Some(Edits::new(4, 5.0))));
         assert!((0.85..0.98).contains(&similarity), "{similarity}");
     }
 

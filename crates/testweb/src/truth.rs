@@ -192,7 +192,7 @@ mod tests {
         words(page).windows(8).map(<[String]>::to_vec).collect()
     }
 
-    fn resemblance(a: &BTreeSet<Vec<String>>, b: &BTreeSet<Vec<String>>) -> f64 {
+    fn jaccard(a: &BTreeSet<Vec<String>>, b: &BTreeSet<Vec<String>>) -> f64 {
         a.intersection(b).count() as f64 / a.union(b).count() as f64
     }
 
@@ -216,7 +216,7 @@ mod tests {
                     Likeness::Exact => assert!(copy == original),
                     Likeness::Near => {
                         assert!(copy != original);
-                        let similarity = resemblance(&shingles(&copy), &shingles(&original));
+                        let similarity = jaccard(&shingles(&copy), &shingles(&original));
                         assert!(similarity > 0.9, "{similarity}");
                     }
                 }
@@ -237,7 +237,7 @@ mod tests {
         let sets: Vec<_> = sample.map(|id| shingles(&body(&web, id))).collect();
         for (i, a) in sets.iter().enumerate() {
             for b in &sets[..i] {
-                assert!(resemblance(a, b) < 0.05);
+                assert!(jaccard(a, b) < 0.05);
             }
         }
     }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use arose_crawl::FailedUrl;
 use serde_json::json;
 
-use crate::output::write_json;
+use crate::output::{remark, write_json};
 use crate::read::Outcome;
 
 /// Prints the failures of a crawl.
@@ -29,10 +29,11 @@ pub(super) fn run(dir: &Path, json: bool) -> anyhow::Result<Outcome> {
     written
         .and_then(|()| out.flush())
         .context("cannot write the list")?;
-    Ok(match failed.is_empty() {
-        true => Outcome::NothingFound,
-        false => Outcome::Found,
-    })
+    if failed.is_empty() {
+        remark(format_args!("arose: no failures in `{}`", dir.display()));
+        return Ok(Outcome::NothingFound);
+    }
+    Ok(Outcome::Found)
 }
 
 fn write_groups(out: &mut impl Write, failed: &[FailedUrl]) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use arose_crawl::Control;
 use arose_crawl::counters::Counter;
+use arose_dedup::report::html::counted;
 
 use crate::output::say;
 use crate::progress::Step;
@@ -26,10 +27,11 @@ pub(crate) fn step_of(control: &Control) -> impl FnMut() -> Step + Send {
             unit: "pages",
             share: None,
             note: format!(
-                "{topic}{} queued on {} hosts, {} open requests, {duplicates} duplicates, {} failed",
+                "{topic}{} queued on {}, {}, {}, {} failed",
                 now.n_queued,
-                now.n_hosts,
-                now.n_in_flight,
+                counted(now.n_hosts as u64, "host", "hosts"),
+                counted(now.n_in_flight as u64, "open request", "open requests"),
+                counted(duplicates, "duplicate", "duplicates"),
                 get(Counter::Failures),
             ),
         }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use arose_crawl::Seeds;
 use arose_crawl::sitemap;
 
@@ -18,11 +18,25 @@ pub(super) fn read(arguments: &[String]) -> anyhow::Result<Seeds> {
             let path = Path::new(argument);
             read_file(path, &mut seeds)
                 .with_context(|| format!("cannot read the seeds {}", path.display()))?;
+        } else if is_file_name(argument) {
+            bail!("no such file: `{argument}`; a seed is a URL, a host name or a file of URLs");
         } else {
             add(argument, &mut seeds);
         }
     }
     Ok(seeds)
+}
+
+/// Whether an argument names a file, and no host does: a path, or a name that ends like a list.
+fn is_file_name(argument: &str) -> bool {
+    let is_path = ["/", "./", "../", "~"]
+        .iter()
+        .any(|start| argument.starts_with(start));
+    let kinds = [
+        ".txt", ".csv", ".tsv", ".list", ".xml", ".gz", ".json", ".jsonl",
+    ];
+    let is_list = kinds.iter().any(|kind| argument.ends_with(kind)) && !argument.contains('/');
+    !argument.contains("://") && (is_path || is_list)
 }
 
 fn read_file(path: &Path, seeds: &mut Seeds) -> anyhow::Result<()> {
@@ -108,5 +122,13 @@ mod tests {
             ]
         );
         assert_eq!(seeds.sitemaps, ["http://h/s.xml?x"]);
+        for missing in ["missing.txt", "./missing", "missing.xml"] {
+            let error = read(&[missing.to_owned()]).err().unwrap().to_string();
+            assert!(
+                error.starts_with("no such file: `missing") || error.contains("./"),
+                "{error}"
+            );
+        }
+        assert!(read(&["example.org/sitemap.xml".to_owned()]).is_ok());
     }
 }

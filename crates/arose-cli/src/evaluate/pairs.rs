@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::{correlation, share};
 use crate::corpus::ModeName;
+use crate::options::positive;
 use crate::output::{printable, write_json};
 use crate::read::Outcome;
 
@@ -61,7 +62,7 @@ pub(crate) struct Options {
         value_name = "N",
         value_delimiter = ',',
         default_value = "5"
-    )]
+    , value_parser = positive)]
     shingle: Vec<NonZeroUsize>,
     /// Thresholds (policy jaccard)
     #[arg(

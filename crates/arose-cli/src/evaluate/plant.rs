@@ -9,6 +9,7 @@ use arose_dedup::evaluate::plant::{self, Config, Kind, Plan, Planted, Recipe};
 use clap::ValueEnum;
 use serde_json::json;
 
+use crate::options::positive;
 use crate::output::write_json;
 use crate::read::Outcome;
 
@@ -53,7 +54,7 @@ pub(crate) struct Options {
     words: Option<u32>,
     /// Tokens per shingle for the similarities in truth.jsonl [default: 5, or 8 with --preset
     /// acceptance]
-    #[arg(short = 'w', long, value_name = "N")]
+    #[arg(short = 'w', long, value_name = "N", value_parser = positive)]
     shingle: Option<NonZeroUsize>,
     /// Print one JSON object
     #[arg(long)]

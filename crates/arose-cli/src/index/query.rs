@@ -17,14 +17,15 @@ use super::{Work, sketches};
 use crate::corpus::Choosing;
 use crate::input::{self, Limit};
 use crate::losses::{self, Warnings};
-use crate::output::{printable, say, write_json};
+use crate::output::{printable, remark, say, write_json};
 use crate::read::Outcome;
 
 /// Find duplicates of the given documents.
 ///
 /// Without an input, standard input is read as one plain text. For each document with matches,
 /// prints its name and one line per match: the score that the rule uses, the rule, the name of the
-/// match, and further scores.
+/// match, and further scores. Scores are estimates from sketches; under the policy jaccard a match
+/// may have an estimate somewhat below the threshold.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index query seen page.html
@@ -82,7 +83,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         let sketch = Sketcher::new(reader.settings()).sketch(&text, options.host.as_deref());
         answer("standard input", &sketch)?;
         out.flush().context("cannot write the result")?;
-        return Ok(outcome);
+        return Ok(told(outcome));
     }
     let mut warnings = Warnings::default();
     let config = options.reading.config(vec![options.folder.clone()]);
@@ -95,7 +96,15 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         }
     }
     out.flush().context("cannot write the result")?;
-    Ok(losses::outcome(&works.counts().losses, outcome))
+    Ok(losses::outcome(&works.counts().losses, told(outcome)))
+}
+
+/// Says so if nothing was found, instead of printing nothing at all.
+fn told(outcome: Outcome) -> Outcome {
+    if matches!(outcome, Outcome::NothingFound) {
+        remark(format_args!("arose: no duplicates in the index"));
+    }
+    outcome
 }
 
 /// Looks up documents in an index of passages.

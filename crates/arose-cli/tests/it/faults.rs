@@ -34,7 +34,7 @@ fn sketch(bytes: &[u8]) -> (u64, String) {
 
 #[test]
 fn empty_file() {
-    let message = "arose: input:0: empty input: 0 bytes\n";
+    let message = "arose: input: empty input: 0 bytes\n";
     assert_eq!(sketch(b""), (0, message.to_owned()));
 }
 
@@ -44,7 +44,7 @@ fn file_of_nuls() {
     fs::write(folder.path().join("input"), [0; 100_000]).unwrap();
     let output = arose(&["sketch", "--json", "input"], folder.path());
     assert_eq!(output.status.code(), Some(3));
-    let message = "arose: input:0: unknown format\n\
+    let message = "arose: input: unknown format\n\
                    arose: 1 file could not be read completely; everything else is done\n";
     assert_eq!(text(&output.stderr), message);
 }
@@ -77,7 +77,7 @@ fn larger_than_the_limit() {
     let output = arose(&["sketch", "--max-size", "1MiB", "large"], folder.path());
     assert_eq!(output.status.code(), Some(3));
     let message = "arose: the limit is 1 MiB; raise it with --max-size\n\
-                   arose: large:0: too large: a file of more than 1048576 bytes\n";
+                   arose: large: too large: a file of more than 1048576 bytes\n";
     assert!(text(&output.stderr).starts_with(message), "{output:?}");
 }
 

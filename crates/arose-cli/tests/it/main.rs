@@ -9,6 +9,7 @@ mod dedup;
 mod estimate;
 mod faults;
 mod golden;
+mod guides;
 mod hostile_passages;
 mod index;
 mod killed;

@@ -25,7 +25,7 @@ use arose::judgement::{
     C_SIM_BINS, Correlation, Interval, Judged, Tally, Verdict, by_b_sim, by_c_sim,
 };
 use arose::rule::{Criterion, Policy, ShortPolicy, SiteRelation};
-use arose::shingle::{CountedShingles, ShingleSet, Shingler, resemblance};
+use arose::shingle::{CountedShingles, ShingleSet, Shingler, jaccard};
 use arose::simhash::Fingerprint384;
 use arose::site::SiteKind;
 
@@ -176,7 +176,7 @@ fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
         .iter()
         .map(|pair| Compared {
             comparison: profiler.compare(&profiles[pair.a], &profiles[pair.b]),
-            counted: counted[pair.a].resemblance(&counted[pair.b]),
+            counted: counted[pair.a].jaccard(&counted[pair.b]),
             c_shingles: simhashes[pair.a]
                 .zip(simhashes[pair.b])
                 .map(|(a, b)| a.c_sim(&b)),
@@ -229,7 +229,7 @@ impl Compared {
 fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
     type Measure = fn(&Compared) -> f64;
     let measures: [(&str, Measure); 8] = [
-        ("jaccard", |pair| pair.comparison.resemblance.unwrap_or(0.0)),
+        ("jaccard", |pair| pair.comparison.jaccard.unwrap_or(0.0)),
         ("counted", |pair| pair.counted.unwrap_or(0.0)),
         ("containment", Compared::containment),
         ("b_sim", |pair| f64::from(pair.comparison.b_sim)),
@@ -352,7 +352,7 @@ pub fn agreement(gold: &Gold, config: &Config) -> Option<Agreement> {
         .map(|document| &document.content.tokens.fingerprints);
     let sets: Vec<ShingleSet> = tokens.map(|tokens| shingler.set(tokens)).collect();
     let listed = gold.pairs.iter().filter_map(|pair| {
-        let ours = resemblance(&sets[pair.a], &sets[pair.b]).unwrap_or(0.0);
+        let ours = jaccard(&sets[pair.a], &sets[pair.b]).unwrap_or(0.0);
         Some((pair, pair.jaccard?, ours))
     });
     let listed: Vec<_> = listed.collect();
@@ -402,7 +402,7 @@ fn agreement_at(gold: &Gold, sets: &[ShingleSet], thresholds: &[Threshold]) -> V
             if sizes[0].min(sizes[1]) < lowest * sizes[0].max(sizes[1]) {
                 continue;
             }
-            let ours = resemblance(&sets[a], &sets[b]).unwrap_or(0.0);
+            let ours = jaccard(&sets[a], &sets[b]).unwrap_or(0.0);
             let place = listed.binary_search_by_key(&(a, b), |pair| pair.0);
             let theirs = place.map_or(0.0, |place| listed[place].1);
             for row in &mut at {

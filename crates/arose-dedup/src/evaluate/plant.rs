@@ -33,7 +33,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
-use arose::shingle::{ShingleSet, Shingler, resemblance};
+use arose::shingle::{ShingleSet, Shingler, jaccard};
 
 use super::Error;
 use family::Family;
@@ -272,7 +272,7 @@ impl Plan {
                 a: *a,
                 b: *b,
                 kind: family.kind,
-                jaccard: resemblance(set_a, set_b).unwrap_or(0.0),
+                jaccard: jaccard(set_a, set_b).unwrap_or(0.0),
             }));
         }
         pairs

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use arose::cluster::{OnlineClusters, Placement, Priority, Removal, Scored};
+use arose::cluster::{OnlineClusters, Placement, Priority, RemovalEffect, Scored};
 use arose::{DocId, Threshold};
 
 use super::{Error, Index, Sketch};
@@ -98,7 +98,7 @@ impl Clusters {
     /// # Errors
     ///
     /// As [`Index::remove`].
-    pub fn remove(&mut self, name: &str) -> Result<Option<Removal>, Error> {
+    pub fn remove(&mut self, name: &str) -> Result<Option<RemovalEffect>, Error> {
         let Some(&id) = self.ids.get(name) else {
             return Ok(None);
         };

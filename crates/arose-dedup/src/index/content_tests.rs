@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use arose::content::{CONTENT, Content as Text, NEARLY_EQUAL, SAME, score_plain, shingler};
+use arose::content::{CONTENT, Content as Text, NEARLY_EQUAL, SAME, shingler};
 use arose::mix::{SplitMix, mix};
 use arose::rule::{Remove, Rule};
+use arose::testing::content_score;
 use arose::token::Tokenizer;
 
 use super::state::MAX_JUDGED;
@@ -122,7 +123,7 @@ fn issue_24_an_index_scores_as_the_definition() {
         let text = weighed(page, &known);
         let found = index.scan(&page.sketch(&index)).unwrap();
         for (other, before) in texts.iter().enumerate() {
-            let score = score_plain(&text, before);
+            let score = content_score(&text, before);
             let found = found.iter().find(|found| found.name == other.to_string());
             let limits = [(score.s, SAME), (score.s, CONTENT), (score.u, NEARLY_EQUAL)];
             if limits

@@ -158,7 +158,7 @@ impl Settings {
             Kind::Full {
                 n_samples,
                 min_agreeing,
-            } => format!("jaccard by {min_agreeing} of {n_samples} samples"),
+            } => format!("jaccard by {min_agreeing} of {n_samples} MinHash values"),
         };
         let ShingleLength { w, unspaced_w } = self.shingle;
         match w == unspaced_w {
@@ -191,7 +191,7 @@ impl Settings {
             } if min_agreeing > n_samples => Err(Error::parameter(
                 "min_agreeing",
                 min_agreeing,
-                "at most the number of samples",
+                "at most the number of MinHash values",
             )),
             Kind::Full { .. } => Ok(()),
         }

@@ -9,7 +9,7 @@ use arose::rule::ShortPolicy;
 use arose::shingle::{self, Shingler};
 use arose::simhash::Fingerprint384;
 use arose::site::{SiteKind, site};
-use arose::sketch::{Family, MinHash, NarrowMinHash, Sketcher as _};
+use arose::sketch::{MinHash, NarrowMinHash, Permutations, Sketcher as _};
 use arose::token::{Tokenizer, Tokens};
 use arose_corpus::Document;
 use bytemuck::Zeroable;
@@ -163,7 +163,7 @@ impl Sketcher {
                     Samples::Compact(NarrowMinHash::new(N_COMPACT_SAMPLES, seed))
                 }
                 Kind::Full { n_samples, .. } => {
-                    Samples::Full(MinHash::new(Family::Linear, n_samples, seed))
+                    Samples::Full(MinHash::new(Permutations::Linear, n_samples, seed))
                 }
             },
         }

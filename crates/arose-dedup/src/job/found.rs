@@ -7,7 +7,7 @@ use crate::stage::verify::TextsIn;
 pub(super) struct Found {
     pub(super) read: Note<read::Read>,
     pub(super) exact: Note<exact::Exact>,
-    pub(super) known: Option<Note<known::Held>>,
+    pub(super) lookups: Option<Note<indexed::Lookups>>,
     pub(super) sites: Option<Note<sites::Sites>>,
     pub(super) candidates: Note<candidates::Candidates>,
     pub(super) verified: Note<verify::Verified>,
@@ -18,7 +18,7 @@ impl Found {
     pub(super) fn find(
         job: &Job<'_>,
         read: Note<read::Read>,
-        holder: Option<&Holder>,
+        index: Option<&OpenIndex>,
     ) -> Result<Self, Error> {
         let Job {
             work,
@@ -26,11 +26,11 @@ impl Found {
             progress,
             ..
         } = job;
-        let names = ["read", "exact", "known", "sites", "candidates", "verify"];
+        let names = ["read", "exact", "lookup", "sites", "candidates", "verify"];
         let [
             read_in,
             exact_in,
-            known_in,
+            lookup_in,
             sites_in,
             candidates_in,
             verify_in,
@@ -42,13 +42,13 @@ impl Found {
         let exact = work.stage("exact", progress, |folder| {
             exact::run(&read_in, config, folder, progress)
         })?;
-        let known = holder.map(|holder| {
-            work.stage("known", progress, |folder| {
+        let lookups = index.map(|index| {
+            work.stage("lookup", progress, |folder| {
                 let stages = [&*read_in, &*exact_in];
-                known::run(stages, holder, &read.found, config, folder, progress)
+                indexed::run(stages, index, &read.found, config, folder, progress)
             })
         });
-        let known = known.transpose()?;
+        let lookups = lookups.transpose()?;
         let sites = match config.policy.criterion {
             Criterion::Content(_) => Some(work.stage("sites", progress, |folder| {
                 let active = candidates::active(&read_in, &exact_in)?;
@@ -83,14 +83,14 @@ impl Found {
                 texts,
                 exact: &exact_in,
                 verify: &verify_in,
-                known: known.as_ref().map(|_| &*known_in),
+                lookup: lookups.as_ref().map(|_| &*lookup_in),
             };
             cluster::run(&stages, config, folder, progress)
         })?;
         Ok(Self {
             read,
             exact,
-            known,
+            lookups,
             sites,
             candidates,
             verified,
@@ -105,7 +105,11 @@ impl Found {
             stage("read", &self.read, n_docs),
             stage("exact", &self.exact, n_docs),
         ];
-        stages.extend(self.known.iter().map(|known| stage("known", known, n_docs)));
+        stages.extend(
+            self.lookups
+                .iter()
+                .map(|lookups| stage("lookup", lookups, n_docs)),
+        );
         stages.extend(self.sites.iter().map(|sites| stage("sites", sites, n_docs)));
         stages.extend([
             stage("candidates", candidates, candidates.found.tally.n_tested),

@@ -98,20 +98,19 @@ impl Page<'_> {
         let (removed, all) = (removal("removed"), self.count("counts", "tokens"));
         let is_written = self.0["removal"]["written"].as_bool() == Some(true);
         let mode = self.0["removal"]["mode"].as_str().unwrap_or_default();
-        let verb = if is_written {
-            "Removed"
-        } else {
-            "--remove would remove"
+        let [removes, drops] = match is_written {
+            true => ["removed", "dropped"],
+            false => ["would remove", "drop"],
         };
         writeln!(
             f,
-            "<section id=\"removal\">\n<h2>Removal</h2>\n<p class=\"lead\">{verb} {} {} ({}) from {}, by \
-             the rule <code>{}</code>. Emptied: {}.</p>",
+            "<section id=\"removal\">\n<h2>Removal</h2>\n<p class=\"lead\"><code>--remove {}</code> \
+             {removes} {} {} ({}) from {} and {drops} {} with too little left.</p>",
+            Text(mode),
             Count(removed),
             self.tokens(),
             percent(removed, all),
             counted(removal("documents_changed"), "document", "documents"),
-            Text(mode),
             counted(removal("documents_emptied"), "document", "documents"),
         )?;
         let bytes = (removal("removed_bytes"), self.count("counts", "text_bytes"));
@@ -182,15 +181,19 @@ pub(super) fn table(
     let mut body = String::new();
     for row in rows {
         body.push_str("<tr>");
-        for (column, cell) in row.iter().enumerate() {
-            write!(body, "<td{}>{cell}</td>", class(column))?;
+        for (column, (cell, head)) in row.iter().zip(heads).enumerate() {
+            write!(
+                body,
+                "<td{} data-head=\"{head}\">{cell}</td>",
+                class(column)
+            )?;
         }
         body.push_str("</tr>\n");
     }
     if body.is_empty() {
         return f.write_str("<p class=\"nothing\">None.</p>\n");
     }
-    f.write_str("<table><thead><tr>")?;
+    f.write_str("<table class=\"lines\"><thead><tr>")?;
     for (column, head) in heads.iter().enumerate() {
         write!(f, "<th scope=\"col\"{}>{head}</th>", class(column))?;
     }

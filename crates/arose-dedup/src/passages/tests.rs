@@ -5,7 +5,8 @@ use std::num::NonZeroU64;
 use std::path::Path;
 
 use arose::mix::SplitMix;
-use arose::passage::{Occurrence, Place, Removal, Scope, Unit, brute_force};
+use arose::passage::{Occurrence, Place, Removal, Scope, Unit};
+use arose::testing::repeated_passages;
 use arose::winnow::Ties;
 use serde_json::{Value, json};
 
@@ -122,7 +123,7 @@ fn stages_find_what_brute_force_finds() {
         let n_tokens = 1 + random.below(7) as usize;
         let scope = [Scope::Any, Scope::Across, Scope::Within][round % 3];
         let times = 2 + random.below(2);
-        let expected: Vec<_> = brute_force(&docs, n_tokens, times, scope).collect();
+        let expected: Vec<_> = repeated_passages(&docs, n_tokens, times, scope).collect();
         n_occurrences += expected.iter().map(Vec::len).sum::<usize>();
         for gram in 1..=n_tokens {
             for ties in [Ties::Robust, Ties::Rightmost] {

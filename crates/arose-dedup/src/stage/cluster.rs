@@ -1,15 +1,15 @@
 //! Fifth stage: clusters. A cluster is a kept document and the documents dropped for it.
 //!
-//! Clusters are stars, made greedily: the best document that is left takes all its partners, then
-//! the next best. In a file of pairs sorted by their better document that is one pass: when a
-//! document's turn comes, every better one has had its turn, so it is known whether it was taken;
-//! if not, it takes the partners that are still free. The result is that of
-//! [`arose::cluster::stars`], which needs all pairs in memory.
+//! Clusters are stars, built greedily: the best remaining document takes all its partners, then the
+//! next best. In a file of pairs sorted by their better document this is one pass. When it is the
+//! turn of a document, all better ones have had theirs, so it is known whether it was taken; if
+//! not, it takes the partners that are still free. The result is that of [`arose::cluster::stars`],
+//! which needs all pairs in memory.
 //!
-//! The pairs are not all there are, so some kept documents are compared once more, and stars are
-//! made again with what that found ([`repair`](super::repair)).
+//! Not every pair is found, so some kept documents are compared again, and the stars are rebuilt
+//! with the pairs found by that ([`repair`](super::repair)).
 //!
-//! Memory: a bit per document besides what sorters and lookups are allowed.
+//! Memory: one bit per document in addition to the limits of sorters and lookups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,26 +26,27 @@ use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Scores};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::write_candidates;
 use crate::stage::columns::DOCS;
-use crate::stage::known::{KNOWN, Known};
+use crate::stage::indexed::{IndexMatch, MATCHES};
 use crate::stage::rank::{Rank, Ranks};
 use crate::stage::repair::{Around, Centre, MAX_ROUNDS};
 use crate::stage::verify::{self, PAIRS, TextsIn, Verified};
 use crate::stage::versions::{self, Versions};
 use crate::{Error, Progress};
 
-/// For each document that is the first of its content, what became of it.
+/// File with the decision on each document that is the first of its exact duplicates.
 pub(crate) const STARS: &str = "stars";
-/// For each document that is the first of its content, which of the copies stays.
+/// File with the exact duplicate to keep, for each document that is the first of its exact
+/// duplicates.
 pub(crate) const KEEPERS: &str = "keepers";
 
-/// What became of the first document of a content.
+/// The decision on the first of several exact duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Star {
-    /// The first document of the content it was dropped for, or [`NOT_TAKEN`].
+    /// The first document of the content for which it was dropped, or [`NOT_TAKEN`].
     pub(crate) centre: Ordinal,
     unused: u32,
-    /// Of the pair that decided; anything if it was not taken.
+    /// The scores of the deciding pair; undefined if it was not taken.
     pub(crate) scores: Scores,
 }
 
@@ -58,18 +59,18 @@ impl Star {
 /// A document that no better one took.
 pub(crate) const NOT_TAKEN: Ordinal = Ordinal::MAX;
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Clusters {
     /// Rounds of repair that found pairs.
     pub(crate) n_repairs: u32,
-    /// Pairs that they found.
+    /// Number of pairs that these rounds found.
     pub(crate) n_repaired: u64,
-    /// Kept documents of the same content.
+    /// Groups of kept documents with the same content.
     pub(crate) versions: Versions,
 }
 
-/// Clusters the accepted pairs and leaves stars and keepers in `folder`.
+/// Clusters the accepted pairs and writes stars and keepers to `folder`.
 pub(crate) fn run(
     stages: &Stages<'_>,
     config: &Config,
@@ -96,7 +97,7 @@ pub(crate) fn run(
             found.n_repaired += verified.n_pairs;
             pairs.push(repair.join(PAIRS));
         }
-        // Pairs that drop nothing make no other stars.
+        // Pairs that drop no document do not change the stars.
         if verified.n_removing == 0 {
             if config.policy.criterion == Criterion::Content(Remove::Same) {
                 found.versions = versions::run(
@@ -108,7 +109,7 @@ pub(crate) fn run(
     }
 }
 
-/// Leaves which copy of each content stays.
+/// Writes which exact duplicate to keep.
 pub(crate) fn write_keepers(ranks: &Ranks, n_docs: usize, folder: &Path) -> Result<(), Error> {
     let mut keepers = Writer::create(&folder.join(KEEPERS))?;
     for doc in 0..n_docs as Ordinal {
@@ -117,21 +118,21 @@ pub(crate) fn write_keepers(ranks: &Ranks, n_docs: usize, folder: &Path) -> Resu
     keepers.finish().map(drop)
 }
 
-/// Where a round of repair leaves its pairs.
+/// The file of the pairs that a round of repair found.
 pub(crate) fn repair_folder(cluster: &Path, round: u32) -> PathBuf {
     cluster.join(format!("repair{round}"))
 }
 
-/// Where the stages before left their results.
+/// The directories of the earlier stages.
 pub(crate) struct Stages<'a> {
     pub(crate) texts: TextsIn<'a>,
     pub(crate) exact: &'a Path,
     pub(crate) verify: &'a Path,
-    /// Where an index was asked, if one was.
-    pub(crate) known: Option<&'a Path>,
+    /// The directory of index lookups, if there is an index.
+    pub(crate) lookup: Option<&'a Path>,
 }
 
-/// A pair from its better to its lesser document, in the order in which stars are made.
+/// A pair from its better to its lesser document, in the order in which stars are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Link {
@@ -142,7 +143,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A pair whose contents have these ranks.
+    /// Returns the link of a pair whose documents have these ranks.
     pub(crate) fn new(pair: &Accepted, [a, b]: [Rank; 2]) -> Self {
         let (rank, centre, other) = if a < b {
             (a, pair.a, pair.b)
@@ -167,7 +168,7 @@ pub(crate) struct Taken {
     pub(crate) scores: Scores,
 }
 
-/// Makes the stars of all pairs in some files; which documents are taken, and their ties.
+/// Builds the stars of all pairs in some files. Returns the taken documents and their ties.
 fn stars(
     stages: &Stages<'_>,
     pairs: &[PathBuf],
@@ -205,13 +206,13 @@ fn stars(
     Ok((is_taken, ties))
 }
 
-/// Which documents an index knows: these neither take others nor are taken.
+/// Returns the documents already in the index, which neither take others nor are taken.
 fn taken_by_index(stages: &Stages<'_>, n_docs: usize) -> Result<Flags, Error> {
     let mut is_taken = Flags::new(n_docs);
-    if let Some(folder) = stages.known {
-        let mut known = Scan::<Known>::open(&folder.join(KNOWN))?;
+    if let Some(folder) = stages.lookup {
+        let mut matches = Scan::<IndexMatch>::open(&folder.join(MATCHES))?;
         for doc in 0..n_docs {
-            if known.next()?.is_some_and(|known| known.rule().is_some()) {
+            if matches.next()?.is_some_and(|found| found.rule().is_some()) {
                 is_taken.set(doc);
             }
         }
@@ -219,13 +220,13 @@ fn taken_by_index(stages: &Stages<'_>, n_docs: usize) -> Result<Flags, Error> {
     Ok(is_taken)
 }
 
-/// A dropped document and one that it has a pair with.
+/// A dropped document and another document of one of its pairs.
 pub(crate) type Tie = [Ordinal; 2];
 
-/// Goes through links from better to lesser documents and tells of each that is taken.
+/// Visits links from better to lesser documents and calls `take` for each document that is taken.
 ///
-/// `index` gives each document a place of its own in `is_taken`. Every link also becomes a tie,
-/// from a document that is taken to the other, which may be taken as well.
+/// `index` assigns each document its own position in `is_taken`. Every link also becomes a tie from
+/// a document that is taken to the other one, which may be taken as well.
 pub(crate) fn take_stars(
     links: &mut Sorted<Link>,
     is_taken: &mut Flags,
@@ -273,7 +274,7 @@ pub(crate) fn write_stars(
     out.finish().map(drop)
 }
 
-/// Writes the pairs of documents that dropped ones bring together; how many there are.
+/// Writes the pairs of documents that share a dropped document. Returns their number.
 fn find_repairs(
     ties: Sorter<Tie>,
     is_taken: &Flags,
@@ -284,7 +285,7 @@ fn find_repairs(
 ) -> Result<u64, Error> {
     let mut ties = ties.finish()?;
     let mut stars = Scan::<Star>::open(&folder.join(STARS))?;
-    // Only of documents that were taken is the centre asked for.
+    // The centre is looked up only for documents that were taken.
     let taken = Arc::new(Chosen::new(is_taken.clone()));
     let centres = Lookup::open_part(&folder.join(STARS), &taken, config.part(8), Star::centre)?;
     let centre_of = |centre: Ordinal| match centre {
@@ -321,7 +322,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The pass over sorted pairs makes the stars that the graph in memory has.
+        /// The pass over sorted pairs builds the same stars as the graph in memory.
         #[test]
         fn stars_are_those_of_the_whole_graph(
             edges in prop::collection::btree_set((0_u32..30, 0_u32..30), 0..80)
@@ -335,7 +336,7 @@ mod tests {
             }
             out.finish().unwrap();
             let texts = TextsIn { read: path, sites: path };
-            let stages = Stages { texts, exact: path, verify: path, known: None };
+            let stages = Stages { texts, exact: path, verify: path, lookup: None };
             let (config, progress) = (Config::default(), Progress::default());
             let files = [path.join(PAIRS)];
             stars(&stages, &files, &Ranks::First, 30, &config, path, &progress).unwrap();

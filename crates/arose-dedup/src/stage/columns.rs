@@ -1,4 +1,4 @@
-//! The columns that the first stage writes, and how it goes on with them after a kill.
+//! The columns that the first stage writes, and how it resumes them after a kill.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::work::boot;
 
 pub(crate) const DOCS: &str = "docs";
 pub(crate) const NAMES: &str = "names";
-/// Sketches of the policy `jaccard` that are stored.
+/// Stored sketches of the policy `jaccard`.
 pub(crate) const SAMPLES: &str = "samples";
 /// Super-shingles of the same documents.
 pub(crate) const FEATURES: &str = "features";
@@ -35,7 +35,7 @@ pub(crate) const VECTORS: &str = "vectors";
 pub(crate) const NULLS: &str = "nulls";
 const SOURCES: &str = "sources";
 
-/// Warnings that are kept word for word.
+/// Maximum number of warnings that are stored with their text.
 const MAX_EXAMPLES: usize = 20;
 
 /// A record whose end is not known yet.
@@ -46,19 +46,19 @@ pub(crate) enum Waiting {
 
 /// The columns being written.
 pub(crate) struct Columns {
-    /// Documents and skipped records so far.
+    /// Number of documents and skipped records so far.
     pub(crate) n_rows: u64,
-    /// The sources in `found`, in a file that grows while they do.
+    /// The sources in `found`, in a file that grows with them.
     sources: Lines<Source>,
     docs: Writer<DocRecord>,
     names: Writer<u8>,
     tokens: TokenWriter,
     sketches: Sketches,
     quality: QualityColumn,
-    /// The source of the last document, which most often is that of the next.
+    /// The source of the last document, which is usually that of the next.
     last: Option<(Arc<Path>, u32)>,
     nulls: Writer<NullText>,
-    /// A record that waits to be told where it ends.
+    /// A record whose end is set when the next record starts.
     waiting: Option<Waiting>,
     source_numbers: BTreeMap<PathBuf, u32>,
     pub(crate) found: Read,
@@ -66,7 +66,7 @@ pub(crate) struct Columns {
 
 /// Sketches being written.
 enum Sketches {
-    /// Keys of all documents, and sketches of some, by their place in the record.
+    /// Keys of all documents, and sketches of some, by their position in the record.
     Samples {
         keys: KeyWriter,
         samples: Writer<Samples>,
@@ -91,7 +91,7 @@ impl Sketches {
         })
     }
 
-    /// Goes on after `n_sketches` sketches of `n_docs` documents.
+    /// Resumes after `n_sketches` sketches of `n_docs` documents.
     fn resume(folder: &Path, config: &Config, there: &Checkpoint) -> Result<Self, Error> {
         let (n_docs, n_sketches) = (there.n_documents, there.n_sketches);
         Ok(match config.policy.criterion {
@@ -114,7 +114,7 @@ impl Sketches {
         }
     }
 
-    /// Writes the sketch of a row if it is stored; its place.
+    /// Writes the sketch of a row if it is stored, and returns its position.
     fn push(&mut self, row: &DocRow) -> Result<u32, Error> {
         let place = self.len() as u32;
         match self {
@@ -169,7 +169,7 @@ impl Columns {
         })
     }
 
-    /// Goes on where a checkpoint was written.
+    /// Resumes from a checkpoint.
     pub(crate) fn resume(folder: &Path, config: &Config, there: Checkpoint) -> Result<Self, Error> {
         let sketches = Sketches::resume(folder, config, &there)?;
         let mut found = there.found;
@@ -197,7 +197,7 @@ impl Columns {
         })
     }
 
-    /// Hands all that was written to the system and says how to go on from there.
+    /// Passes all data to the operating system and returns the state from which to resume.
     pub(crate) fn checkpoint(&mut self, bookmark: Bookmark) -> Result<Checkpoint, Error> {
         self.sources.flush()?;
         self.docs.flush()?;
@@ -205,7 +205,7 @@ impl Columns {
         self.sketches.flush()?;
         self.nulls.flush()?;
         self.quality.flush()?;
-        // They are in a file of their own: there may be millions.
+        // They have a file of their own because there may be millions.
         let sources = std::mem::take(&mut self.found.sources);
         let found = self.found.clone();
         self.found.sources = sources;
@@ -260,7 +260,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Says of the record before where the next record, at this place, begins.
+    /// Sets the end of the previous record to the start of the next record.
     fn end_waiting(&mut self, source: &Arc<Path>, position: Position) -> Result<(), Error> {
         let Some(waiting) = self.waiting.take() else {
             return Ok(());
@@ -278,8 +278,7 @@ impl Columns {
         }
     }
 
-    /// Two lengths, then the bytes of id and address; an address that is missing has length
-    /// `u32::MAX`.
+    /// Two lengths, then the bytes of ID and URL; a missing URL has length `u32::MAX`.
     fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
         let id = row.name();
         let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);

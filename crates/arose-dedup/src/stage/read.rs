@@ -1,14 +1,15 @@
-//! First stage: the input, once, into columns of tokens, keys and names.
+//! First stage: reads the input once into columns of tokens, keys and names.
 //!
-//! Documents are read, tokenised and sketched on all threads ([`row`](super::row)) and written in
-//! input order on one ([`columns`](super::columns)), so ordinals and columns do not depend on the
-//! number of threads. The tokens are kept, little more than two bytes each
-//! ([`dictionary`](crate::dictionary)): verification takes exact shingles from them without reading
-//! and parsing the input again, and an input that changes in the meantime cannot spoil a verdict.
-//! Sketches that take more space than the tokens are made again from them; their keys are kept.
+//! Documents are read, tokenized and sketched on all threads ([`row`](super::row)) and written in
+//! input order on one thread ([`columns`](super::columns)), so ordinals and columns do not depend
+//! on the number of threads. The tokens are stored in little more than two bytes each
+//! ([`dictionary`](crate::dictionary)). Verification computes exact shingles from them without
+//! reading and parsing the input again, and an input that changes in the meantime cannot affect a
+//! decision. Sketches that would take more space than the tokens are computed again from them;
+//! their keys are stored.
 //!
-//! Now and then a checkpoint is written (`checkpoint.rs`), so that a run that was killed while it
-//! read goes on from there.
+//! A checkpoint is written at intervals (`checkpoint.rs`), from which a run that was killed while
+//! reading resumes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ pub use crate::stage::row::tokens;
 use crate::stage::row::{Maker, Row};
 use crate::{Error, Progress};
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Read {
     pub(crate) sources: Vec<Source>,
@@ -38,17 +39,17 @@ pub(crate) struct Read {
     pub(crate) n_tokens: u64,
     pub(crate) n_empty: u64,
     pub(crate) n_short: u64,
-    /// Documents whose time is known.
+    /// Number of documents with a fetch time.
     pub(crate) n_fetched: u64,
-    /// Documents with a priority.
+    /// Number of documents with a priority.
     pub(crate) n_weighted: u64,
     pub(crate) text_bytes: u64,
     /// Skipped records by reason.
     pub(crate) skipped: BTreeMap<String, u64>,
-    /// The first of them, for people.
+    /// The first warnings, for people.
     pub(crate) warnings: Vec<String>,
     pub(crate) losses: Losses,
-    /// What rules of quality reject, where it is measured.
+    /// Counts of documents that quality rules reject, if quality is measured.
     #[serde(default)]
     pub(crate) quality: QualityTally,
 }
@@ -60,7 +61,7 @@ impl Read {
         n.copied().unwrap_or(0)
     }
 
-    /// An error if no document has what the one to keep is chosen by.
+    /// Returns an error if no document has the property by which the kept document is chosen.
     fn check_choice(&self, config: &Config) -> Result<(), Error> {
         let is_missing = |n| self.n_docs > 0 && n == 0;
         match config.keep {
@@ -73,7 +74,7 @@ impl Read {
     }
 }
 
-/// Reads `inputs` and leaves the columns in `folder`. Directories in `skip` are not entered.
+/// Reads `inputs` and writes the columns to `folder`. Directories in `skip` are not entered.
 pub(crate) fn run(
     inputs: &[PathBuf],
     config: &Config,

@@ -1,4 +1,4 @@
-//! Rows of the columns: what is made of a document on the worker threads.
+//! Rows of the columns, computed from documents on the worker threads.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -28,8 +28,8 @@ use crate::stage::keys::{Key, packed};
 use crate::stage::quality::{self, QualityRow};
 use crate::stage::urls::{normal_url, site_digest};
 
-/// Documents with fewer tokens have their sketches made again where they are needed: these would
-/// take more space than the tokens.
+/// Sketches of documents with fewer tokens are computed again when needed, because they would take
+/// more space than the tokens.
 pub(crate) const STORED_TOKENS: usize = 192;
 
 /// A document, ready to be written.
@@ -40,17 +40,17 @@ pub(crate) struct DocRow {
     pub(crate) source: Arc<Path>,
     pub(super) position: Position,
     pub(crate) tokens: Vec<u64>,
-    /// Of the policy `jaccard`: in all tables, none if the document has no sketch.
+    /// Keys in all tables, for the policy `jaccard`; none if the document has no sketch.
     pub(super) keys: Vec<Key>,
-    /// What is stored of the sketch; zero if it has none.
+    /// The stored part of the sketch; zero if there is none.
     pub(crate) samples: Samples,
     pub(crate) vectors: Vectors,
     pub(super) quality: Option<Box<QualityRow>>,
 }
 
 impl DocRow {
-    /// Has the document take no part in the rest of the run, for the reason of this flag: without
-    /// tokens it is like an empty one, which is nobody's duplicate.
+    /// Excludes the document from the rest of the run and sets this flag as the reason. Without
+    /// tokens it is treated like an empty document, which is never a duplicate.
     pub(crate) fn leave_out(&mut self, flag: u16) {
         self.tokens = Vec::new();
         self.keys = Vec::new();
@@ -65,7 +65,7 @@ impl DocRow {
         record.flags = record.flags & !FILTERED | flag | EMPTY | ALONE;
     }
 
-    /// The input's own name for it, else its file and position.
+    /// The name in the input, or else the file and position.
     pub(crate) fn name(&self) -> Cow<'_, str> {
         match &self.id {
             Some(id) => id.into(),
@@ -79,7 +79,7 @@ pub(crate) enum Row {
     Skipped(Warning),
 }
 
-/// Makes rows on the worker threads.
+/// Computes rows on the worker threads.
 pub(crate) struct Maker {
     config: Config,
     tokenizer: Tokenizer,
@@ -87,14 +87,14 @@ pub(crate) struct Maker {
     /// Documents with fewer tokens have keys, but no sketch.
     stored_tokens: usize,
     with_simhash: bool,
-    /// Whether anything asks for the sites of documents.
+    /// Whether the sites of documents are needed.
     with_site: bool,
 }
 
 impl Maker {
-    /// Rows of a run, in which sketches of short documents are made again.
+    /// Rows of a run, which computes sketches of short documents again when needed.
     pub(crate) fn new(config: &Config) -> Result<Self, Error> {
-        // Of the policy jaccard neither all sketches nor sites are written.
+        // The policy `jaccard` writes neither all sketches nor sites.
         let is_jaccard = matches!(config.policy.criterion, Criterion::Jaccard(_));
         Ok(Self {
             stored_tokens: if is_jaccard { STORED_TOKENS } else { 0 },
@@ -143,7 +143,7 @@ impl Maker {
         if self.with_site {
             row.vectors.site = site_digest(row.url.as_deref(), self.config.site);
         }
-        // Under the policy content sketches need what sites repeat.
+        // Sketches of the policy `content` need the counts of repeated text.
         let has_sketch = !matches!(
             self.config.policy.criterion,
             Criterion::Exact | Criterion::Content(_) | Criterion::Contained(_) | Criterion::Url
@@ -163,7 +163,7 @@ impl Maker {
             Exact::Bytes => document.digest,
         };
         let w = self.config.shingle.of(tokens);
-        // The levels of content ask for enough text themselves.
+        // The levels of the policy `content` require enough text themselves.
         let is_content = matches!(self.config.policy.criterion, Criterion::Content(_));
         let is_short = !is_content
             && is_short(tokens.len(), w)
@@ -211,7 +211,7 @@ impl Maker {
                 }
                 if is_stored {
                     vectors.features = features(sketch);
-                    // A place is not known yet.
+                    // The position is not known yet.
                     record.sketch_at = 0;
                 }
             });
@@ -222,16 +222,16 @@ impl Maker {
     }
 }
 
-/// Makes sketches of tokens, always the same.
+/// Computes sketches of tokens, always the same.
 pub(crate) struct SketchMaker {
-    /// Of the Jaccard policy.
+    /// Of the policy `jaccard`.
     bands: Option<Bands>,
     spaced: Shingler,
     unspaced: Shingler,
     sketcher: NarrowMinHash,
 }
 
-/// Memory that a worker uses again.
+/// Memory that a worker reuses.
 #[derive(Default)]
 struct Scratch {
     shingles: Vec<u64>,
@@ -259,7 +259,7 @@ impl SketchMaker {
         })
     }
 
-    /// What is kept of the sketch of a document.
+    /// Returns the stored part of the sketch of a document.
     pub(crate) fn samples(&self, tokens: &[u64], flags: u16) -> Samples {
         self.with(tokens, flags, |sketch, shingles| {
             let bands = self.bands.as_ref();
@@ -267,12 +267,12 @@ impl SketchMaker {
         })
     }
 
-    /// The super-shingles of a document.
+    /// Returns the super-shingles of a document.
     pub(crate) fn features(&self, tokens: &[u64], flags: u16) -> [u64; 6] {
         self.with(tokens, flags, |sketch, _| features(sketch))
     }
 
-    /// Shows `take` the sketch and the shingles of a document.
+    /// Calls `take` with the sketch and the shingles of a document.
     fn with<R>(&self, tokens: &[u64], flags: u16, take: impl FnOnce(&[u32], &[u64]) -> R) -> R {
         let shingler = match flags & UNSPACED {
             0 => &self.spaced,
@@ -287,7 +287,7 @@ impl SketchMaker {
     }
 }
 
-/// Zero without shingles.
+/// Returns zero without shingles.
 fn features(sketch: &[u32]) -> [u64; 6] {
     let samples = sketch.get(..N_FEATURE_SAMPLES);
     let features = samples.and_then(|samples| Features::SIX_BY_FOURTEEN.of(samples).ok());
@@ -298,7 +298,7 @@ fn features(sketch: &[u32]) -> [u64; 6] {
     six
 }
 
-/// Whether the policy asks for simhashes of all documents.
+/// Whether the policy needs simhashes of all documents.
 pub(crate) fn has_simhash(config: &Config) -> bool {
     let criterion = config.policy.criterion;
     !matches!(
@@ -312,7 +312,7 @@ pub(crate) fn has_simhash(config: &Config) -> bool {
     )
 }
 
-/// The tokens of a document, its images among them.
+/// Returns the tokens of a document, including those of its images.
 #[must_use]
 pub fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
     let mut tokens = Tokens::default();

@@ -98,7 +98,8 @@ impl Sequences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arose::content::{Content, score_plain, weight};
+    use arose::content::{Content, weight};
+    use arose::testing::content_score;
     use proptest::prelude::*;
 
     proptest! {
@@ -118,7 +119,7 @@ mod tests {
                 let contents: Vec<Content> = docs.iter().map(content).collect();
                 for a in 0..docs.len() {
                     for b in 0..docs.len() {
-                        let expected = score_plain(&contents[a], &contents[b]);
+                        let expected = content_score(&contents[a], &contents[b]);
                         prop_assert_eq!(sequences.score([a, b]), expected);
                     }
                 }

@@ -1,8 +1,8 @@
 //! Last stage, first part: `documents.parquet` and `pairs.parquet`.
 //!
-//! Inside the run one document stands for all of equal content; here every document gets its row,
-//! and so does every pair of a dropped document with its kept one, and what else was verified on
-//! the way to it. Where all pairs are wanted, [`listing`](super::listing) has them.
+//! Within the run, one document represents all its exact duplicates. Here every document gets a
+//! row, and so does every pair of a dropped document with its kept one and every other pair
+//! verified on the way. If all pairs are requested, [`listing`](super::listing) provides them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::source::path_text;
 use crate::stage::cluster::{KEEPERS, NOT_TAKEN, STARS, Star, repair_folder};
 use crate::stage::columns::DOCS;
 use crate::stage::exact::COPIES;
+use crate::stage::indexed::IndexMatches;
 use crate::stage::kept::Span;
-use crate::stage::known::Answers;
 use crate::stage::listing::list_all;
 use crate::stage::quality::QualityTable;
 use crate::stage::read::Read;
@@ -40,13 +40,13 @@ use crate::{Error, Progress};
 
 const BATCH_ROWS: usize = 1 << 14;
 
-/// What was written.
+/// Counts of written rows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Rows {
     pub(crate) kept: u64,
     pub(crate) dropped_exact: u64,
     pub(crate) dropped_near: u64,
-    /// Without text, if they are not wanted.
+    /// Dropped because they have no text, if empty documents are dropped.
     #[serde(default)]
     pub(crate) dropped_empty: u64,
     /// Rejected by a filter.
@@ -55,27 +55,27 @@ pub(crate) struct Rows {
     /// Versions of pages that were fetched again later.
     #[serde(default)]
     pub(crate) dropped_superseded: u64,
-    /// Of what an index holds.
+    /// Already in the index.
     #[serde(default)]
     pub(crate) dropped_known: u64,
     /// Kept documents for which others were dropped.
     pub(crate) clusters: u64,
-    /// Documents of the largest cluster.
+    /// Number of documents of the largest cluster.
     pub(crate) largest_cluster: u64,
-    /// Documents in clusters.
+    /// Number of documents in clusters.
     pub(crate) clustered: u64,
-    /// Rows in `pairs.parquet`.
+    /// Number of rows in `pairs.parquet`.
     pub(crate) pairs: u64,
-    /// Pairs of copies that stand for too many to list.
+    /// Pairs of exact duplicates that represent too many pairs to list.
     pub(crate) pairs_not_listed: u64,
-    /// The file or folder of the documents kept.
+    /// The file or directory of the kept documents.
     pub(crate) kept_in: Option<String>,
     /// Files with kept records that could not be copied.
     #[serde(default)]
     pub(crate) lost: Vec<IncompleteFile>,
 }
 
-/// Where the stages before left their results.
+/// The directories of the earlier stages.
 pub(crate) struct Stages<'a> {
     pub(crate) read: &'a Path,
     /// Whether kept documents were grouped by their versions.
@@ -85,12 +85,12 @@ pub(crate) struct Stages<'a> {
     pub(crate) cluster: &'a Path,
     /// Rounds of repair that found pairs.
     pub(crate) n_repairs: u32,
-    /// Where an index was asked, if one was.
-    pub(crate) known: Option<&'a Path>,
+    /// The directory of index lookups, if there is an index.
+    pub(crate) lookup: Option<&'a Path>,
 }
 
 impl Stages<'_> {
-    /// The files of the pairs that were accepted on the way to the clusters.
+    /// The files of the accepted pairs.
     pub(crate) fn accepted(&self) -> impl Iterator<Item = PathBuf> {
         let repairs = (0..self.n_repairs).map(|round| repair_folder(self.cluster, round));
         let versions = self.has_versions.then(|| self.cluster.join(KEPT_VERSIONS));
@@ -100,8 +100,8 @@ impl Stages<'_> {
     }
 }
 
-/// Writes the row of every document; `keep` is told which stay, and where these are. What is
-/// dropped for a document of the run goes to `dropped`.
+/// Writes a row for every document. `keep` is called with the kept documents and their positions.
+/// Documents dropped for a document of the run are added to `dropped`.
 pub(crate) fn write_documents(
     stages: &Stages<'_>,
     read: &Read,
@@ -119,9 +119,11 @@ pub(crate) fn write_documents(
         .has_versions
         .then(|| Column::<Ordinal>::open(&stages.cluster.join(VERSIONS), config.part(16)));
     let versions = versions.transpose()?;
-    let answers = stages.known.map(|folder| Answers::open(folder, config));
-    let answers = answers.transpose()?;
-    // Those of the documents in order; a copy goes by those of the first.
+    let matches = stages
+        .lookup
+        .map(|folder| IndexMatches::open(folder, config));
+    let matches = matches.transpose()?;
+    // Read in document order; an exact duplicate uses those of the first document.
     let mut own_stars = Scan::<Star>::open(&stages.cluster.join(STARS))?;
     let mut own_keepers = Scan::<Ordinal>::open(&stages.cluster.join(KEEPERS))?;
     let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
@@ -144,16 +146,16 @@ pub(crate) fn write_documents(
             }
             _ => doc,
         };
-        let held = answers
+        let in_index = matches
             .as_ref()
-            .map(|answers| Verdict::held(first, answers));
+            .map(|matches| Verdict::in_index(first, matches));
         let record = records.next()?.expect("a record for every document");
         let mut star = own_stars.next()?.expect("a star for every document");
         let mut keeper = own_keepers.next()?.expect("a keeper for every document");
         if first != doc {
             (star, keeper) = (stars.get(first)?, keepers.get(first)?);
         }
-        let mut verdict = match held.transpose()?.flatten() {
+        let mut verdict = match in_index.transpose()?.flatten() {
             _ if record.flags & SUPERSEDED != 0 => Verdict::SUPERSEDED,
             _ if record.flags & FILTERED != 0 => Verdict::FILTERED,
             Some(verdict) => verdict,
@@ -239,7 +241,7 @@ impl Dropped {
         }
     }
 
-    /// Adds the pairs that were verified on the way.
+    /// Adds the other verified pairs.
     fn add_verified(&mut self, stages: &Stages<'_>) -> Result<(), Error> {
         for path in stages.accepted() {
             let mut pairs = Scan::<Accepted>::open(&path)?;
@@ -265,7 +267,7 @@ impl Dropped {
         let n_docs = self.is_listed.len() as u64;
         if self.listing == ListedPairs::All {
             list_all(stages, n_docs, config, scratch, rows, &mut self.pairs)?;
-            // Pairs of documents that other ones keep apart are listed too.
+            // Pairs of documents that belong to different clusters are listed too.
             self.is_listed = Flags::all(self.is_listed.len());
         } else {
             self.add_verified(stages)?;
@@ -451,7 +453,7 @@ impl PairRows {
         let score = |score: u16| (score != NO_SCORE).then_some(u32::from(score));
         let scores = &pair.scores;
         let rule = scores.rule();
-        // Equal content needs no other check.
+        // Exact duplicates need no further verification.
         let verified = match rule {
             Rule::Exact => "text",
             _ => verify.as_str(),

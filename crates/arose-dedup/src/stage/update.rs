@@ -19,7 +19,7 @@ use crate::index::{Index, Pending};
 use crate::inputs::Naming;
 use crate::record::Ordinal;
 use crate::source::Source;
-use crate::stage::known::{Holder, Rows, Sketches};
+use crate::stage::indexed::{OpenIndex, Rows, Sketches};
 use crate::work::{read_json, write_json};
 use crate::{Error, Progress};
 
@@ -35,13 +35,13 @@ const BATCH: usize = 1 << 10;
 /// Durably writes the documents to add to the index, and the summary of the run.
 pub(crate) fn prepare(
     [read, written]: [&Path; 2],
-    holder: &Holder,
+    index: &OpenIndex,
     (sources, naming): (&[Source], Naming),
     summary: &Value,
     folder: &Path,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let sketches = Sketches::open(read, holder.settings(), sources, naming)?;
+    let sketches = Sketches::open(read, index.settings(), sources, naming)?;
     let mut rows = Rows::open(read)?;
     let mut kept = Scan::<Ordinal>::open(&written.join(KEPT))?;
     progress.expect(kept.left());

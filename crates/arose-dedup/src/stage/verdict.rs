@@ -1,4 +1,4 @@
-//! What happens to a document: it stays, or is dropped for another of the run or of an index.
+//! Decisions: a document is kept, or dropped for another document of the run or of an index.
 
 use arose::rule::Rule;
 
@@ -6,25 +6,25 @@ use crate::Error;
 use crate::column::Column;
 use crate::record::{DocRecord, Ordinal, Scores};
 use crate::stage::cluster::{NOT_TAKEN, Star};
-use crate::stage::known::Answers;
+use crate::stage::indexed::IndexMatches;
 
-/// What happens to a document, and why.
+/// The decision on a document, and its reason.
 pub(crate) struct Verdict {
     pub(crate) kept_doc: Option<Ordinal>,
-    /// None if it is kept.
+    /// The rule that matched; none if the document is kept.
     pub(crate) rule: Option<Rule>,
     pub(crate) similarity: Option<f64>,
-    /// What it is listed with, if it was dropped for a document of the run.
+    /// The scores in the list of pairs, if it was dropped for a document of the run.
     pub(crate) scores: Option<Scores>,
-    /// The kept document that its versions are grouped under; none if that is the one of its
-    /// cluster.
+    /// The kept document under which its versions are grouped; none if that is the kept document of
+    /// its cluster.
     pub(crate) group: Option<Ordinal>,
-    /// What an index calls the document it was dropped for.
+    /// The name in the index of the document for which it was dropped.
     pub(crate) known_as: Option<String>,
 }
 
 impl Verdict {
-    /// The verdict on an empty document that is not wanted.
+    /// The decision on an empty document if empty documents are dropped.
     pub(crate) const EMPTY: Self = Self {
         kept_doc: None,
         rule: Some(Rule::Empty),
@@ -34,7 +34,7 @@ impl Verdict {
         known_as: None,
     };
 
-    /// The verdict on a document that the filter rejects.
+    /// The decision on a document that the filter rejects.
     pub(crate) const FILTERED: Self = Self {
         kept_doc: None,
         rule: Some(Rule::Filter),
@@ -44,30 +44,30 @@ impl Verdict {
         known_as: None,
     };
 
-    /// The verdict on a version of a page that was fetched again later.
+    /// The decision on a version of a page that was fetched again later.
     pub(crate) const SUPERSEDED: Self = Self {
         rule: Some(Rule::Superseded),
         ..Self::FILTERED
     };
 
-    /// The verdict on a content that an index holds; none if it does not.
-    pub(crate) fn held(first: Ordinal, answers: &Answers) -> Result<Option<Self>, Error> {
-        let known = answers.of(first)?;
-        let Some(rule) = known.rule() else {
+    /// Returns the decision on a document already in an index; none if it is not.
+    pub(crate) fn in_index(first: Ordinal, matches: &IndexMatches) -> Result<Option<Self>, Error> {
+        let found = matches.of(first)?;
+        let Some(rule) = found.rule() else {
             return Ok(None);
         };
         Ok(Some(Self {
             kept_doc: None,
             rule: Some(rule),
-            similarity: Some(known.similarity),
+            similarity: Some(found.similarity),
             scores: None,
             group: None,
-            known_as: Some(answers.name(&known)?),
+            known_as: Some(matches.name(&found)?),
         }))
     }
 
-    /// The verdict among the documents of the run, given what happened to its content, which copy
-    /// stays and the rule that makes copies.
+    /// Returns the decision among the documents of the run, from the cluster of its first exact
+    /// duplicate, the exact duplicate to keep, and the rule for exact duplicates.
     pub(crate) fn of(
         doc: Ordinal,
         record: &DocRecord,

@@ -1,12 +1,14 @@
-//! Fourth stage: the exact Jaccard coefficient of every candidate, and what the rule says.
+//! Fourth stage: computes the exact Jaccard similarity of every candidate pair and applies the
+//! policy.
 //!
-//! Candidates are judged in blocks of a few million tokens, component by component
-//! ([`placed`](super::placed)), so that documents alike are in memory together. There the shingles
-//! of each component are numbered as they are met, and a document becomes the set of its numbers,
-//! kept as intervals. Documents alike share long stretches of text, whose numbers follow each
-//! other: most shingles are numbered without a look into the hash table, since the number after the
-//! last one is theirs, and a thousand shingles make a few dozen intervals, which two sorted lists
-//! intersect in no time. Exact, and no set of shingles is ever sorted.
+//! Candidates are verified in blocks of a few million tokens, component by component
+//! ([`placed`](super::placed)), so that similar documents are in memory together. The shingles of
+//! each component are numbered in the order in which they first occur, and a document becomes the
+//! set of its numbers, stored as intervals. Similar documents share long stretches of text with
+//! consecutive numbers. So most shingles are numbered without a lookup in the hash table, because
+//! they have the number after the last one, and a thousand shingles form a few dozen intervals,
+//! which are quickly intersected as sorted lists. The result is exact, and no set of shingles is
+//! ever sorted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,32 +41,32 @@ use crate::{Error, Progress};
 /// Accepted pairs, component by component.
 pub(crate) const PAIRS: &str = "pairs";
 
-/// Most tokens in a block, unless one document has more.
+/// Maximum number of tokens in a block, unless one document has more.
 const BLOCK_TOKENS: u64 = 1 << 21;
-/// Bytes that a token takes in memory, at worst, while its block is judged.
+/// Maximum memory in bytes per token while its block is verified.
 const BYTES_PER_TOKEN: u64 = 80;
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Verified {
     pub(crate) n_pairs: u64,
-    /// Those for which a document is dropped.
+    /// Pairs that cause a document to be dropped.
     #[serde(default)]
     pub(crate) n_removing: u64,
-    /// The inverse of the chance of being found, summed over the pairs: an estimate of how many
-    /// there are.
+    /// The inverse of the probability of being found, summed over the pairs: an estimate of the
+    /// number of true pairs.
     pub(crate) estimated_pairs: f64,
 }
 
-/// Where the texts of documents are, and what their sites repeat.
+/// The directories with the texts of the documents and with the counts of repeated text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextsIn<'a> {
     pub(crate) read: &'a Path,
-    /// Of the policy `content` only.
+    /// Only for the policy `content`.
     pub(crate) sites: &'a Path,
 }
 
-/// Checks the candidates and leaves the accepted pairs in `folder`.
+/// Verifies the candidates and writes the accepted pairs to `folder`.
 pub(crate) fn run(
     texts: &TextsIn<'_>,
     candidates: &Path,
@@ -77,7 +79,7 @@ pub(crate) fn run(
     let chosen = Arc::new(placed::chosen(&pairs, n_docs as usize)?);
     let judge = Judge::open(texts, &chosen, config)?;
     progress.expect(Scan::<PairKey>::open(&pairs)?.left());
-    // Two blocks a batch, on every thread, in a quarter of the memory.
+    // Two blocks per batch and thread, in a quarter of the memory.
     let n_at_once = 8 * rayon::current_num_threads() as u64;
     let max_tokens = (config.memory / n_at_once / BYTES_PER_TOKEN).min(BLOCK_TOKENS);
     let n_tokens = |doc| Ok(judge.texts.place(doc)?.tokens.n_tokens);
@@ -102,35 +104,35 @@ pub(crate) fn run(
     Ok(found)
 }
 
-/// Memory for contents, used again.
+/// Reused memory for contents.
 #[derive(Default)]
 struct ContentRoom {
     weighed: sites::Room,
     sequences: Sequences,
-    /// The tokens of the documents, and where those of each begin.
+    /// The tokens of the documents, and the position of the first token of each.
     tokens: Vec<u64>,
     starts: Vec<(Ordinal, usize)>,
 }
 
-/// Everything that scores are taken from.
+/// The data from which scores are computed.
 struct Judge<'a> {
     config: &'a Config,
     texts: Texts,
     vectors: VectorsOf,
-    /// Of the policy `content`.
+    /// Only for the policy `content`.
     frames: Option<Frames>,
     scorer: Scorer,
     spaced: Shingler,
     unspaced: Shingler,
 }
 
-/// Where super-shingles and simhashes come from.
+/// The source of super-shingles and simhashes.
 enum VectorsOf {
     /// Stored for all documents.
     Column(Lookup<Vectors>),
-    /// The policy `jaccard`, which stores some super-shingles.
+    /// The policy `jaccard`, which stores super-shingles of some documents.
     Stored(Box<StoredSketches>),
-    /// The policy `content`, which has no use for them.
+    /// The policy `content`, which does not use them.
     Texts(Box<SketchMaker>),
 }
 
@@ -179,7 +181,7 @@ impl<'a> Judge<'a> {
         Ok(accepted)
     }
 
-    /// Judges pairs of one component by their texts.
+    /// Verifies pairs of one component by their texts.
     fn judge_component(
         &self,
         pairs: &[Placed],
@@ -201,7 +203,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Judges pairs of one component by their contents; those that are accepted get all scores.
+    /// Verifies pairs of one component by their contents. Accepted pairs get all scores.
     fn judge_contents(
         &self,
         frames: &Frames,
@@ -227,7 +229,7 @@ impl<'a> Judge<'a> {
             frames.push(place.tokens.at, &held[start..], weighed, sequences)?;
         }
         let scored = pairs.iter().filter_map(|pair| {
-            // Pairs of one first document follow each other.
+            // Pairs with the same first document are consecutive.
             let [a, b] = places(&docs, pair);
             let score = sequences.score([b, a]);
             Rule::of_level(score.level()).map(|rule| (*pair, score, rule))
@@ -269,7 +271,7 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// As [`Judge::load`], with tokens from elsewhere.
+    /// Like [`Judge::load`], with tokens from another source.
     fn load_by(
         &self,
         members: &[Ordinal],
@@ -300,7 +302,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// The super-shingles of a document whose text was read, unless they are in a column.
+    /// Returns the super-shingles of a document whose text was read, unless a column stores them.
     fn features(&self, place: &TextPlace, tokens: &[u64]) -> Result<Option<[u64; 6]>, Error> {
         Ok(match &self.vectors {
             VectorsOf::Column(_) => None,
@@ -326,7 +328,7 @@ impl<'a> Judge<'a> {
             .by_text(pair.pair(), &vectors, jaccard, simhashes))
     }
 
-    /// Judges pairs by the sketches of their documents, each of which is taken once.
+    /// Verifies pairs by the sketches of their documents, each of which is computed once.
     fn judge_sketches(&self, pairs: &[Placed], accepted: &mut Vec<Accepted>) -> Result<(), Error> {
         let docs = members(pairs);
         let sketches = docs.iter().map(|&doc| self.sketch(doc));
@@ -346,7 +348,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// What is known of a document without its text, and its samples if they decide.
+    /// Returns the super-shingles and simhash of a document, and its MinHash values if they decide.
     fn sketch(&self, doc: Ordinal) -> Result<(Vectors, Option<Samples>), Error> {
         if let VectorsOf::Column(vectors) = &self.vectors {
             return Ok((vectors.get(doc)?, None));
@@ -379,17 +381,18 @@ fn with_features(features: [u64; 6]) -> Vectors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arose::shingle::{ShingleSet, resemblance};
+    use arose::shingle::{self, ShingleSet};
     use proptest::prelude::*;
 
-    /// Documents of stretches of one text, so that many shingles follow each other in several.
+    /// Documents made of stretches of one text, so that many shingles are consecutive in several
+    /// documents.
     fn stretches() -> impl Strategy<Value = Vec<u64>> {
         let stretch = (0_u64..200, 1_u64..40).prop_map(|(start, n)| start..start + n);
         prop::collection::vec(stretch, 1..8).prop_map(|parts| parts.into_iter().flatten().collect())
     }
 
     proptest! {
-        /// Intervals have in common what sorted sets have.
+        /// Intersections of intervals equal intersections of sorted sets.
         #[test]
         fn jaccard_is_that_of_the_shingle_sets(
             docs in prop::collection::vec(prop_oneof![
@@ -407,7 +410,7 @@ mod tests {
             for a in 0..sets.len() {
                 for b in a + 1..sets.len() {
                     let jaccard = room.jaccard([a, b]);
-                    prop_assert_eq!(Some(jaccard), resemblance(&sets[a], &sets[b]));
+                    prop_assert_eq!(Some(jaccard), shingle::jaccard(&sets[a], &sets[b]));
                 }
             }
         }

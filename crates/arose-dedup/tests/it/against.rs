@@ -357,7 +357,7 @@ fn an_index_of_samples_decides_as_promised() {
         for other in (i / 5 * 5..i / 5 * 5 + 5).filter(|other| *other != i) {
             let compared = profiler.compare(&profiles[i], &profiles[other]);
             let is_found = found.contains(&other);
-            match compared.resemblance.unwrap() {
+            match compared.jaccard.unwrap() {
                 0.8.. => {
                     n_due += 1;
                     n_missed += usize::from(!is_found);

@@ -37,7 +37,7 @@ fn all_pairs(texts: &[String], config: &Config) -> BTreeMap<(u64, u64), f64> {
             let (x, y) = (host(a), host(b));
             let site = SiteRelation::of(Some(&x), Some(&y), SiteKind::Registrable);
             if comparison.rule(&config.policy, site).is_some() {
-                found.insert((a as u64, b as u64), comparison.resemblance.unwrap());
+                found.insert((a as u64, b as u64), comparison.jaccard.unwrap());
             }
         }
     }

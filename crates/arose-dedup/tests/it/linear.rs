@@ -48,9 +48,9 @@ fn all_pairs(texts: &[String], config: &Config, least: f64) -> BTreeMap<(u64, u6
     for b in 0..texts.len() {
         for a in 0..b {
             let comparison = profiler.compare(&profiles[a], &profiles[b]);
-            let resemblance = comparison.resemblance.unwrap_or(0.0);
-            if resemblance >= least {
-                found.insert((a as u64, b as u64), resemblance);
+            let jaccard = comparison.jaccard.unwrap_or(0.0);
+            if jaccard >= least {
+                found.insert((a as u64, b as u64), jaccard);
             }
         }
     }

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use arose::estimate::Method;
-use arose::estimate::walk::{Config, Walker};
+use arose::estimate::walk::{WalkConfig, Walker};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -91,7 +91,7 @@ pub fn run(
         .iter()
         .map(|seed| known.number(seed))
         .collect();
-    let config = Config::new(settings.n_steps);
+    let config = WalkConfig::new(settings.n_steps);
     let mut walkers = Vec::new();
     for place in 0..settings.n_walks {
         let random = random(settings.seed, place);

@@ -4,6 +4,18 @@ use crate::mix::SplitMix;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
+/// Candidate pairs without a cap, by comparing all entries with each other.
+fn candidate_pairs_by_comparison(entries: &[(u64, DocId)]) -> Vec<Candidate> {
+    let mut pairs = Vec::new();
+    for (i, &(key, doc)) in entries.iter().enumerate() {
+        let same_key = entries[i + 1..].iter().filter(|other| other.0 == key);
+        pairs.extend(same_key.filter_map(|other| Candidate::new(doc, other.1)));
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
 fn pair(a: u64, b: u64) -> Candidate {
     Candidate {
         a: DocId(a),
@@ -96,7 +108,7 @@ fn common_values_make_no_pairs_but_count() {
         n_union: 4,
     };
     assert_eq!(found.pairs, [expected]);
-    assert_eq!(found.pairs[0].resemblance(), 0.5);
+    assert_eq!(found.pairs[0].jaccard(), 0.5);
     assert_eq!(
         found.ignored,
         [LongRun {
@@ -114,7 +126,7 @@ fn common_values_make_no_pairs_but_count() {
     // Half is not more than half.
     let fallback: Vec<bool> = found.docs.iter().map(DocCount::needs_fallback).collect();
     assert_eq!(fallback, [false, false, true, false]);
-    let reaching = |value| found.resembling(Threshold::new(value).unwrap()).count();
+    let reaching = |value| found.similar(Threshold::new(value).unwrap()).count();
     assert_eq!((reaching(0.5), reaching(0.51)), (1, 0));
 }
 

@@ -49,7 +49,7 @@ pub enum Placement {
 
 /// The effect of removing a document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Removal {
+pub struct RemovalEffect {
     /// The member that took over, if a representative with members was removed.
     pub promoted: Option<DocId>,
     /// The members no longer similar enough to it, in the order in which they were placed again.
@@ -97,7 +97,7 @@ impl OnlineClusters {
         doc: DocId,
         similarity: impl FnMut(DocId, DocId) -> f64,
         mut search: impl FnMut(DocId) -> Vec<Scored>,
-    ) -> Result<Removal, Error> {
+    ) -> Result<RemovalEffect, Error> {
         let Some((_, representative)) = self.docs.remove(&doc) else {
             return Err(Error::parameter("document", doc, "a document in a cluster"));
         };
@@ -108,7 +108,7 @@ impl OnlineClusters {
         let promoted = orphans.first().map(|heir| heir.id);
         let strangers = self.succeed(&orphans, similarity);
         let mut place = |orphan: Priority| (orphan.id, self.place(orphan, &search(orphan.id)));
-        Ok(Removal {
+        Ok(RemovalEffect {
             promoted,
             replaced: strangers.into_iter().map(&mut place).collect(),
         })

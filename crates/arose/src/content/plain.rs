@@ -12,8 +12,7 @@ pub fn score_plain(a: &Content, b: &Content) -> Score {
 }
 
 /// Returns the chain of two texts by the definition.
-#[must_use]
-pub fn chain_plain(a: &Content, b: &Content) -> Vec<(u32, u32)> {
+pub(super) fn chain_plain(a: &Content, b: &Content) -> Vec<(u32, u32)> {
     let points = matches_plain(a, b);
     let precedes = |p: &Point, q: &Point| p.i < q.i && p.j < q.j;
     // The longest chain that begins at each point, from the last.

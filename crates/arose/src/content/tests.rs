@@ -1,6 +1,6 @@
-use super::plain::{Point, matches_plain};
+use super::plain::{Point, chain_plain, matches_plain, score_plain};
 use super::*;
-use crate::shingle::resemblance;
+use crate::shingle::jaccard;
 use crate::token::Tokenizer;
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ fn order_counts() {
         let tokens = Tokenizer::default().tokens(text);
         shingler().set(&tokens.fingerprints)
     });
-    assert_eq!(resemblance(&sets[0], &sets[1]), Some(4.0 / 6.0));
+    assert_eq!(jaccard(&sets[0], &sets[1]), Some(4.0 / 6.0));
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub struct Probes {
 
 /// A live address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Hit {
+pub struct LiveAddress {
     /// The number of IP addresses of its host, at least one.
     pub n_addresses: u64,
     /// The number of hosts known to share this IP address, at least one.
@@ -69,7 +69,7 @@ pub fn live_addresses(probes: Probes, n_hits: u64) -> Result<Estimate, Error> {
 ///
 /// Returns an error if the pool is empty, nothing was drawn, there are more hits than draws, or a
 /// hit has no address or host.
-pub fn servers(probes: Probes, hits: &[Hit]) -> Result<Estimate, Error> {
+pub fn servers(probes: Probes, hits: &[LiveAddress]) -> Result<Estimate, Error> {
     let plain = live(probes, hits.len() as u64)?;
     if hits
         .iter()
@@ -81,7 +81,7 @@ pub fn servers(probes: Probes, hits: &[Hit]) -> Result<Estimate, Error> {
             reason,
         ));
     }
-    let weight = |hit: &Hit| hit.n_hosts as f64 / hit.n_addresses as f64;
+    let weight = |hit: &LiveAddress| hit.n_hosts as f64 / hit.n_addresses as f64;
     let sum: f64 = hits.iter().map(weight).sum();
     let squares: f64 = hits.iter().map(|hit| weight(hit).powi(2)).sum();
     let n = probes.n_drawn as f64;
@@ -200,7 +200,7 @@ fn live(probes: Probes, n_hits: u64) -> Result<Factor, Error> {
 mod tests {
     use super::*;
 
-    const HOME: Hit = Hit {
+    const HOME: LiveAddress = LiveAddress {
         n_addresses: 1,
         n_hosts: 1,
     };
@@ -230,13 +230,13 @@ mod tests {
             n_pool: 1000,
             n_drawn: 100,
         };
-        let four = Hit {
+        let four = LiveAddress {
             n_addresses: 4,
             n_hosts: 1,
         };
         let estimate = servers(probes, &[HOME, HOME, four, four]).unwrap();
         assert_eq!((estimate.value, estimate.notes), (25.0, vec![]));
-        let shared = Hit {
+        let shared = LiveAddress {
             n_addresses: 1,
             n_hosts: 3,
         };
@@ -267,7 +267,7 @@ mod tests {
         assert!(
             servers(
                 probes,
-                &[Hit {
+                &[LiveAddress {
                     n_addresses: 0,
                     n_hosts: 1
                 }]

@@ -34,14 +34,14 @@ pub const MIN_WALKS: usize = 5;
 
 /// Settings of a walk.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Config {
+pub struct WalkConfig {
     /// Pages to visit, the first included.
     pub n_steps: usize,
     /// The probability of a jump at each step.
     pub jump: f64,
 }
 
-impl Config {
+impl WalkConfig {
     /// Creates the settings of a walk that jumps with probability 1/7.
     #[must_use]
     pub const fn new(n_steps: usize) -> Self {
@@ -153,11 +153,11 @@ fn entry<T: Clone + Default>(table: &mut Vec<T>, number: u32) -> &mut T {
 /// number.
 ///
 /// ```
-/// use arose::estimate::walk::{Config, Walker};
+/// use arose::estimate::walk::{WalkConfig, Walker};
 /// use arose::mix::SplitMix;
 /// let links = [vec![1, 2], vec![2], vec![]];
 /// let own_host = |page: u32| page;
-/// let mut walker = Walker::new(&[0], &Config::new(1000), SplitMix::new(1), own_host)?;
+/// let mut walker = Walker::new(&[0], &WalkConfig::new(1000), SplitMix::new(1), own_host)?;
 /// while let Some(page) = walker.page() {
 ///     walker.step(&links[page as usize], own_host);
 /// }
@@ -167,7 +167,7 @@ fn entry<T: Clone + Default>(table: &mut Vec<T>, number: u32) -> &mut T {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Walker {
-    config: Config,
+    config: WalkConfig,
     random: SplitMix,
     page: u32,
     has_visited: Vec<bool>,
@@ -183,7 +183,7 @@ impl Walker {
     /// probability is not in `0..=1`.
     pub fn new(
         seeds: &[u32],
-        config: &Config,
+        config: &WalkConfig,
         mut random: SplitMix,
         mut host_of: impl FnMut(u32) -> u32,
     ) -> Result<Self, Error> {
@@ -371,7 +371,7 @@ mod tests {
     fn example(n_steps: usize, seed: u64) -> Walk {
         let host_of = |page| u32::from(page == 3);
         let random = SplitMix::new(seed);
-        let mut walker = Walker::new(&[0], &Config::new(n_steps), random, host_of).unwrap();
+        let mut walker = Walker::new(&[0], &WalkConfig::new(n_steps), random, host_of).unwrap();
         while let Some(page) = walker.page() {
             walker.step(LINKS[page as usize], host_of);
         }
@@ -469,14 +469,14 @@ mod tests {
     #[test]
     fn bad_data() {
         let mut random = SplitMix::new(1);
-        let config = Config::new(10);
-        let begin = |seeds: &[u32], config: &Config| {
+        let config = WalkConfig::new(10);
+        let begin = |seeds: &[u32], config: &WalkConfig| {
             Walker::new(seeds, config, SplitMix::new(1), |_| 0).map(|_| ())
         };
         assert!(begin(&[], &config).is_err());
-        assert!(begin(&[0], &Config::new(0)).is_err());
-        assert!(begin(&[0], &Config::new(1 << 32)).is_err());
-        let never = Config {
+        assert!(begin(&[0], &WalkConfig::new(0)).is_err());
+        assert!(begin(&[0], &WalkConfig::new(1 << 32)).is_err());
+        let never = WalkConfig {
             jump: f64::NAN,
             ..config
         };

@@ -12,9 +12,9 @@
 //! all places of the second are preceded by the same token. This needs no sets of places.
 //!
 //! [`RollingHash`] hashes all grams of a text in constant time each, [`crate::winnow::anchors`]
-//! selects some of them, and [`brute_force`] follows the definition. [`removed`] determines which
-//! tokens to cut, [`Cells`] which bytes, and [`units`] finds lines, paragraphs and sentences.
-//! [`Reference`] finds the windows of a few texts in others.
+//! selects some of them, and [`crate::testing::repeated_passages`] follows the definition.
+//! [`removed`] determines which tokens to cut, [`Cells`] which bytes, and [`units`] finds lines,
+//! paragraphs and sentences. [`Reference`] finds the windows of a few texts in others.
 //!
 //! *Paper.* Schleimer, Wilkerson & Aiken 2003 (winnowing); Lee et al. 2022 (removal of repeated
 //! substrings).
@@ -32,7 +32,7 @@ mod cells;
 mod cuts;
 mod reference;
 mod rolling;
-mod search;
+pub(crate) mod search;
 mod units;
 
 pub use cells::{Cells, without};
@@ -42,7 +42,7 @@ pub use reference::{
     WholeItems,
 };
 pub use rolling::{RollingHash, WindowHash};
-pub use search::{Occurrence, Place, Scope, brute_force};
+pub use search::{Occurrence, Place, Scope};
 pub use units::{Unit, units};
 
 use crate::Error;

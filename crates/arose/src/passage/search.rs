@@ -55,9 +55,10 @@ pub struct Occurrence {
 /// least `times` places (documents for [`Scope::Across`]), found by comparing sets of places.
 ///
 /// ```
-/// use arose::passage::{Scope, brute_force};
+/// use arose::passage::Scope;
+/// use arose::testing::repeated_passages;
 /// let documents = [vec![1, 2, 3, 4], vec![9, 1, 2, 3]];
-/// let found = brute_force(&documents, 2, 2, Scope::Any);
+/// let found = repeated_passages(&documents, 2, 2, Scope::Any);
 /// let ranges = found.map(|document| document.iter().map(|o| o.start..o.end).collect::<Vec<_>>());
 /// assert_eq!(ranges.collect::<Vec<_>>(), [vec![0..3], vec![1..4]]);
 /// ```

@@ -22,7 +22,7 @@ impl Corpus {
     }
 
     fn occurrences(&self, n_tokens: usize, scope: Scope) -> Vec<Vec<Occurrence>> {
-        brute_force(&self.docs, n_tokens, 2, scope).collect()
+        search::brute_force(&self.docs, n_tokens, 2, scope).collect()
     }
 
     /// Occurrences as `[start,end)xcount`, with documents separated by `; `.

@@ -65,7 +65,7 @@ impl std::fmt::Display for Bound {
 
 /// A rule: a value of the text and the range in which it must lie.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule {
+pub struct QualityRule {
     /// Its name as a filter and as a column.
     pub name: &'static str,
     /// Its publication.
@@ -77,7 +77,7 @@ pub struct Rule {
     value: fn(&Signals) -> f64,
 }
 
-impl Rule {
+impl QualityRule {
     /// Returns the value of a text.
     #[must_use]
     pub fn value(&self, signals: &Signals) -> f64 {
@@ -93,7 +93,7 @@ impl Rule {
 
 macro_rules! rule {
     ($family:ident, $name:literal, $bound:expr, $measures:literal, $value:expr) => {
-        Rule {
+        QualityRule {
             name: $name,
             family: Family::$family,
             bound: $bound,
@@ -110,7 +110,7 @@ pub const N_RULES: usize = 28;
 
 /// All rules, in the order of columns.
 #[rustfmt::skip]
-pub static RULES: [Rule; N_RULES] = [
+pub static RULES: [QualityRule; N_RULES] = [
     rule!(Gopher, "gopher_words", Between(50.0, 100_000.0), "words", |s| s.repetition.n_words.into()),
     rule!(Gopher, "gopher_mean_word", Between(3.0, 10.0), "characters per word", |s| s.mean_word),
     rule!(Gopher, "gopher_hashes", AtMost(0.1), "hash signs per word", |s| s.hashes),
@@ -149,7 +149,7 @@ impl Selection {
     /// Returns the rules that a text fails.
     #[must_use]
     pub fn failed(signals: &Signals) -> Self {
-        let fails = |(i, rule): (usize, &Rule)| u64::from(rule.rejects(signals)) << i;
+        let fails = |(i, rule): (usize, &QualityRule)| u64::from(rule.rejects(signals)) << i;
         Self(RULES.iter().enumerate().map(fails).sum())
     }
 
@@ -157,7 +157,7 @@ impl Selection {
     /// exists.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let is_meant = |rule: &Rule| rule.name == name || rule.family.as_str() == name;
+        let is_meant = |rule: &QualityRule| rule.name == name || rule.family.as_str() == name;
         let bits = RULES.iter().enumerate().filter(|(_, rule)| is_meant(rule));
         let bits = bits.map(|(i, _)| 1 << i).sum();
         (bits != 0).then_some(Self(bits))
@@ -182,7 +182,7 @@ impl Selection {
     }
 
     /// Returns the rules, in order.
-    pub fn rules(self) -> impl Iterator<Item = &'static Rule> {
+    pub fn rules(self) -> impl Iterator<Item = &'static QualityRule> {
         let rules = RULES.iter().enumerate();
         rules
             .filter(move |(i, _)| self.0 >> i & 1 != 0)

@@ -39,7 +39,7 @@ fn rose_resemblance() {
     let expected = [1.0, 1.0, 1.0, 2.0 / 3.0, 1.0 / 3.0, 0.0];
     for (w, expected) in (1..).zip(expected) {
         assert_eq!(
-            resemblance(&set(SHORT_ROSE, w), &set(ROSE, w)),
+            jaccard(&set(SHORT_ROSE, w), &set(ROSE, w)),
             Some(expected),
             "w = {w}"
         );
@@ -51,7 +51,7 @@ fn rose_counted() {
     let counted = |text, w| shingler(w).counted(&Tokenizer::default().tokens(text).fingerprints);
     for (w, expected) in [(4, 2.0 / 5.0), (3, 1.0 / 2.0)] {
         assert_eq!(
-            counted(SHORT_ROSE, w).resemblance(&counted(ROSE, w)),
+            counted(SHORT_ROSE, w).jaccard(&counted(ROSE, w)),
             Some(expected),
             "w = {w}"
         );
@@ -63,7 +63,7 @@ fn midnight() {
     let a = set("Once upon a midnight dreary, while I pondered", 3);
     let b = set("Once upon a time, while I pondered", 3);
     assert_eq!((a.len(), b.len(), a.n_common(&b)), (6, 5, 2));
-    assert_eq!(resemblance(&a, &b), Some(2.0 / 9.0));
+    assert_eq!(jaccard(&a, &b), Some(2.0 / 9.0));
     assert_eq!(containment(&a, &b), Some(1.0 / 3.0));
     assert_eq!(containment(&b, &a), Some(2.0 / 5.0));
 }
@@ -82,7 +82,7 @@ fn columns_of_bits() {
         ShingleSet::from_occurrences(rows.map(|(_, row)| row).collect())
     };
     assert_eq!(
-        resemblance(&column("011010"), &column("101011")),
+        jaccard(&column("011010"), &column("101011")),
         Some(2.0 / 5.0)
     );
 }
@@ -91,11 +91,11 @@ fn columns_of_bits() {
 fn short_and_empty_documents() {
     let (none, one, two) = (set("", 8), set("one rose", 8), set("two roses", 8));
     assert_eq!((none.len(), one.len(), two.len()), (0, 1, 1));
-    assert_eq!(resemblance(&none, &none), None);
+    assert_eq!(jaccard(&none, &none), None);
     assert_eq!(containment(&none, &one), None);
-    assert_eq!(resemblance(&none, &one), Some(0.0));
-    assert_eq!(resemblance(&one, &one), Some(1.0));
-    assert_eq!(resemblance(&one, &two), Some(0.0));
+    assert_eq!(jaccard(&none, &one), Some(0.0));
+    assert_eq!(jaccard(&one, &one), Some(1.0));
+    assert_eq!(jaccard(&one, &two), Some(0.0));
     assert!(is_short(15, FEATURE_W) && !is_short(16, FEATURE_W));
 }
 
@@ -103,7 +103,7 @@ fn short_and_empty_documents() {
 #[test]
 fn short_shingles_are_of_their_own_kind() {
     assert_eq!(
-        resemblance(&set("a rose is", 8), &set("a rose is", 3)),
+        jaccard(&set("a rose is", 8), &set("a rose is", 3)),
         Some(0.0)
     );
 }
@@ -153,7 +153,7 @@ mod edits {
     #[track_caller]
     fn check(edited: &[u64], formula: f64, published: f64, digits: i32) {
         let original: Vec<u64> = (0..N).collect();
-        let exact = resemblance(&shingler(W).set(&original), &shingler(W).set(edited)).unwrap();
+        let exact = jaccard(&shingler(W).set(&original), &shingler(W).set(edited)).unwrap();
         assert!((exact - formula).abs() < 1e-12, "{exact} is not {formula}");
         let half_a_digit = 0.5 * 10_f64.powi(-digits);
         assert!(
@@ -236,15 +236,15 @@ proptest! {
         let common = left.intersection(&right).count();
         prop_assert_eq!(a.n_common(&b), common);
         let n_union = left.union(&right).count();
-        prop_assert_eq!(resemblance(&a, &b), Some(common as f64 / n_union as f64));
+        prop_assert_eq!(jaccard(&a, &b), Some(common as f64 / n_union as f64));
         prop_assert_eq!(containment(&a, &b), Some(common as f64 / left.len() as f64));
-        let implied = implied_common(resemblance(&a, &b).unwrap(), a.len(), b.len());
+        let implied = implied_common(jaccard(&a, &b).unwrap(), a.len(), b.len());
         prop_assert!((implied - common as f64).abs() < 1e-9);
     }
 
     #[test]
     fn distance_is_a_metric(a in small_set(), b in small_set(), c in small_set()) {
-        let distance = |a, b| 1.0 - resemblance(a, b).unwrap();
+        let distance = |a, b| 1.0 - jaccard(a, b).unwrap();
         prop_assert!(distance(&a, &c) <= distance(&a, &b) + distance(&b, &c) + 1e-12);
         prop_assert_eq!(distance(&a, &b), distance(&b, &a));
         prop_assert_eq!(distance(&a, &b) == 0.0, a == b);
@@ -262,10 +262,10 @@ proptest! {
         });
         let [counted_a, counted_b] = [&a, &b].map(|tokens| shingler(1).counted(tokens));
         let exact = sums.0 as f64 / sums.1 as f64;
-        prop_assert_eq!(counted_a.resemblance(&counted_b), Some(exact));
+        prop_assert_eq!(counted_a.jaccard(&counted_b), Some(exact));
         let [labels_a, labels_b] =
             [counted_a, counted_b].map(|counted| ShingleSet::from_occurrences(counted.labels()));
-        prop_assert_eq!(resemblance(&labels_a, &labels_b), Some(exact));
+        prop_assert_eq!(jaccard(&labels_a, &labels_b), Some(exact));
     }
 }
 
@@ -276,5 +276,5 @@ fn order_matters() {
     let mut shuffled = tokens.clone();
     SplitMix::new(1).shuffle(&mut shuffled);
     let [a, b] = [&tokens, &shuffled].map(|tokens| shingler(2).set(tokens));
-    assert!(resemblance(&a, &b).unwrap() < 0.05);
+    assert!(jaccard(&a, &b).unwrap() < 0.05);
 }

@@ -33,7 +33,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             edges: [0; 2 * BATCH + BLOCK],
             halves: [[0; MAX_WORDS]; 2],

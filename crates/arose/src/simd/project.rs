@@ -9,7 +9,7 @@
 //!
 //! Four features are processed in parallel in the lanes of a 256-bit register, each with its own
 //! counters; the lanes are added at the end. The counters are exact for any order, so the result
-//! equals that of [`plain`](crate::simhash::plain) bit for bit.
+//! equals that of [`crate::testing::simhash`] bit for bit.
 //!
 //! On one core of an AVX-512 Xeon, with 384 bits and 1,000 features, a feature takes 352 ns with
 //! simple counters, 12.4 ns with the portable version, 5.5 ns with AVX2 and 3.6 ns with AVX-512 in

@@ -9,7 +9,7 @@ use crate::simd::project::phi;
 
 /// Returns the fingerprint of `features`, each occurrence of weight 1; none without features.
 #[must_use]
-pub fn fingerprint<const W: usize>(features: &[u64]) -> Option<Fingerprint<W>> {
+pub(crate) fn fingerprint<const W: usize>(features: &[u64]) -> Option<Fingerprint<W>> {
     weighted(features.iter().map(|&feature| (feature, Weight::ONE)))
 }
 
@@ -18,7 +18,7 @@ pub fn fingerprint<const W: usize>(features: &[u64]) -> Option<Fingerprint<W>> {
 /// None if no weight is above zero: sums of zero would make all such documents similar. The sums
 /// are integers, so their order does not matter, and cannot overflow below `2^31` features.
 #[must_use]
-pub fn weighted<const W: usize>(
+pub(crate) fn weighted<const W: usize>(
     features: impl IntoIterator<Item = (u64, Weight)>,
 ) -> Option<Fingerprint<W>> {
     let mut sums = [[0_i64; 64]; W];

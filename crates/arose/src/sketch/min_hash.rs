@@ -12,7 +12,7 @@ use crate::simd::min_hash::{GRAIN, lower_minima, narrow};
 
 /// A family of permutations of the 64-bit values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub enum Permutations {
     /// `mix(x ^ seed_i)`: the reference, two multiplications.
     Mixed,
     /// `a_i * mix(x) + b_i mod 2^64` with odd `a_i`: one multiplication. The mixing is not
@@ -37,8 +37,8 @@ pub fn signature(set: &[u64], permutations: &[&dyn Fn(u64) -> u64]) -> Vec<u64> 
 /// The minima of `t` permutations of the 64-bit values.
 ///
 /// ```
-/// use arose::sketch::{Family, MinHash, Sketcher};
-/// let sketcher = MinHash::new(Family::Linear, 84.try_into()?, 1);
+/// use arose::sketch::{Permutations, MinHash, Sketcher};
+/// let sketcher = MinHash::new(Permutations::Linear, 84.try_into()?, 1);
 /// let (a, b): (Vec<u64>, Vec<u64>) = ((0..1000).collect(), (100..1100).collect());
 /// let estimate = sketcher.estimate(&sketcher.sketch(&a), &sketcher.sketch(&b)).unwrap();
 /// // The truth is 900 / 1100 = 0.82; four standard errors at t = 84 are 0.17.
@@ -47,7 +47,7 @@ pub fn signature(set: &[u64], permutations: &[&dyn Fn(u64) -> u64]) -> Vec<u64> 
 /// ```
 #[derive(Debug, Clone)]
 pub struct MinHash {
-    family: Family,
+    family: Permutations,
     /// `(a, b)` of each permutation; the mixed family uses `b` alone.
     parameters: Vec<(u64, u64)>,
 }
@@ -55,7 +55,7 @@ pub struct MinHash {
 impl MinHash {
     /// Creates `t` permutations of `family`, chosen by `seed`.
     #[must_use]
-    pub fn new(family: Family, t: NonZeroU16, seed: u64) -> Self {
+    pub fn new(family: Permutations, t: NonZeroU16, seed: u64) -> Self {
         Self {
             family,
             parameters: draw(t.get().into(), seed).collect(),
@@ -76,8 +76,8 @@ impl Sketcher for MinHash {
             let mixed = mix(x);
             for (minimum, &(a, b)) in out.iter_mut().zip(&self.parameters) {
                 let value = match self.family {
-                    Family::Mixed => mix(x ^ b),
-                    Family::Linear => a.wrapping_mul(mixed).wrapping_add(b),
+                    Permutations::Mixed => mix(x ^ b),
+                    Permutations::Linear => a.wrapping_mul(mixed).wrapping_add(b),
                 };
                 *minimum = value.min(*minimum);
             }
@@ -125,9 +125,8 @@ impl NarrowMinHash {
         self.t.get().into()
     }
 
-    /// As [`Sketcher::sketch`], one permutation after the other: the reference implementation.
-    #[must_use]
-    pub fn sketch_plain(&self, shingles: &[u64]) -> Vec<u32> {
+    /// Like [`Sketcher::sketch`], one permutation after the other.
+    pub(crate) fn sketch_plain(&self, shingles: &[u64]) -> Vec<u32> {
         if shingles.is_empty() {
             return Vec::new();
         }

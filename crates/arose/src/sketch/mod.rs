@@ -38,7 +38,7 @@ mod weighted;
 
 pub use b_bit::BBit;
 pub use bottom::BottomS;
-pub use min_hash::{Family, MinHash, NarrowMinHash, signature};
+pub use min_hash::{MinHash, NarrowMinHash, Permutations, signature};
 pub use modulo::ModM;
 pub use one_permutation::{Densified, EMPTY_BIN, OnePermutation};
 pub use weighted::{LightElement, WeightedMinHash};

@@ -49,9 +49,8 @@ impl OnePermutation {
         n < 2 * self.t
     }
 
-    /// As [`Sketcher::sketch`], by the definition: the reference implementation.
-    #[must_use]
-    pub fn sketch_plain(&self, shingles: &[u64]) -> Vec<u64> {
+    /// Like [`Sketcher::sketch`], by the definition.
+    pub(crate) fn sketch_plain(&self, shingles: &[u64]) -> Vec<u64> {
         if shingles.is_empty() {
             return Vec::new();
         }

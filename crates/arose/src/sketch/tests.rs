@@ -69,7 +69,7 @@ const J: f64 = 0.6;
 #[test]
 fn min_hash_families_are_unbiased() {
     let variance = J * (1.0 - J) / T as f64;
-    for family in [Family::Mixed, Family::Linear] {
+    for family in [Permutations::Mixed, Permutations::Linear] {
         let estimates = estimates(|seed| MinHash::new(family, size(T), seed), 200, RUNS);
         check_moments(&estimates, J, variance);
     }
@@ -90,7 +90,7 @@ fn sequential_values_need_mixing() {
         let run = |seed| agreement(&sketch(seed, &sets[0]), &sketch(seed, &sets[1])).unwrap();
         (0..runs).map(run).sum::<f64>() / runs as f64
     };
-    let mixed = mean(&|seed, set| MinHash::new(Family::Linear, size(t), seed).sketch(set));
+    let mixed = mean(&|seed, set| MinHash::new(Permutations::Linear, size(t), seed).sketch(set));
     assert!((mixed - J).abs() <= 4.0 * standard_error, "mixed {mixed}");
     let raw = mean(&|seed, set| {
         let mut random = SplitMix::new(seed);
@@ -191,15 +191,15 @@ fn bottom_s_shortcuts_are_biased() {
 #[test]
 fn mod_m_estimates_resemblance_and_containment() {
     let runs = 400_u64;
-    let (mut resemblance, mut containment) = (Vec::new(), Vec::new());
+    let (mut jaccard, mut containment) = (Vec::new(), Vec::new());
     for seed in 0..runs {
         let [a, b] = pair_of_sets(seed, 400, [200, 400]);
         let sketcher = ModM::new(25.try_into().unwrap(), seed);
         let [a, b] = [sketcher.sketch(&a), sketcher.sketch(&b)];
-        resemblance.extend(sketcher.estimate(&a, &b));
+        jaccard.extend(sketcher.estimate(&a, &b));
         containment.extend(sketcher.containment(&a, &b));
     }
-    for (estimates, truth) in [(resemblance, 0.4), (containment, 2.0 / 3.0)] {
+    for (estimates, truth) in [(jaccard, 0.4), (containment, 2.0 / 3.0)] {
         let (mean, variance) = moments(&estimates);
         let standard_error = (variance / runs as f64).sqrt();
         assert!(
@@ -318,8 +318,8 @@ fn sketches_are_frozen() {
     let set = [1, 2, 3];
     let first = |values: Vec<u64>| values[0];
     let frozen = [
-        first(MinHash::new(Family::Mixed, size(4), 1).sketch(&set)),
-        first(MinHash::new(Family::Linear, size(4), 1).sketch(&set)),
+        first(MinHash::new(Permutations::Mixed, size(4), 1).sketch(&set)),
+        first(MinHash::new(Permutations::Linear, size(4), 1).sketch(&set)),
         u64::from(NarrowMinHash::new(size(4), 1).sketch(&set)[0]),
         first(BottomS::new(size(4), 1).sketch(&set)),
         first(OnePermutation::new(size(1), 1).sketch(&set)),
@@ -530,8 +530,8 @@ proptest! {
     fn min_hash_equals_its_definition(set in a_set(), seed: u64) {
         let mut random = SplitMix::new(seed);
         let [(_, b0), (a1, b1)] = [(); 2].map(|()| (random.next_u64() | 1, random.next_u64()));
-        let mixed = MinHash::new(Family::Mixed, size(2), seed).sketch(&set);
-        let linear = MinHash::new(Family::Linear, size(2), seed).sketch(&set);
+        let mixed = MinHash::new(Permutations::Mixed, size(2), seed).sketch(&set);
+        let linear = MinHash::new(Permutations::Linear, size(2), seed).sketch(&set);
         let first_mixed = signature(&set, &[&|x| mix(x ^ b0)]);
         let second_linear = signature(&set, &[&|x| a1.wrapping_mul(mix(x)).wrapping_add(b1)]);
         prop_assert_eq!(mixed.first(), first_mixed.first());
@@ -540,8 +540,8 @@ proptest! {
 
     #[test]
     fn every_kind(a in a_set(), b in a_set(), seed: u64, t in 1_usize..150) {
-        check_mergeable(&MinHash::new(Family::Mixed, size(t), seed), &a, &b);
-        check_mergeable(&MinHash::new(Family::Linear, size(t), seed), &a, &b);
+        check_mergeable(&MinHash::new(Permutations::Mixed, size(t), seed), &a, &b);
+        check_mergeable(&MinHash::new(Permutations::Linear, size(t), seed), &a, &b);
         check_mergeable(&NarrowMinHash::new(size(t), seed), &a, &b);
         check_mergeable(&BottomS::new(size(t), seed), &a, &b);
         check_mergeable(&ModM::new((t as u64).try_into().unwrap(), seed), &a, &b);

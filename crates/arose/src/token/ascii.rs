@@ -12,6 +12,7 @@
 //! so they need not be in the same stretch.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::ops::Range;
 
 use icu_normalizer::ComposingNormalizerBorrowed;
@@ -20,6 +21,11 @@ use super::unicode::Cutter;
 use super::{Case, Spacing, fingerprint, fingerprint_words, words};
 use crate::simd;
 use crate::simd::fingerprint::{Batch, Hashing, LENGTH_MASKS};
+
+thread_local! {
+    /// The batch of each thread, so that its 6 kB are not cleared for every text.
+    static BATCH: RefCell<Batch> = const { RefCell::new(Batch::new()) };
+}
 
 /// Appends the fingerprints of the tokens of `text`; returns how many belong to unspaced scripts.
 pub(super) fn fingerprints_into(case: Case, text: &str, out: &mut Vec<u64>) -> usize {
@@ -32,17 +38,19 @@ pub(super) fn fingerprints_into(case: Case, text: &str, out: &mut Vec<u64>) -> u
             Case::Keep => fingerprint,
         },
     };
-    let mut batch = Batch::new();
-    let mut n_unspaced = 0;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let bytes = rest.as_bytes();
-        let ascii_len = batch.hash(bytes, hashing, out);
-        let (stretch, after) = rest[ascii_len..].split_at(unicode_stretch(&bytes[ascii_len..]));
-        n_unspaced += of_unicode(case, stretch, out);
-        rest = after;
-    }
-    n_unspaced
+    BATCH.with_borrow_mut(|batch| {
+        let mut n_unspaced = 0;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let bytes = rest.as_bytes();
+            let ascii_len = batch.hash(bytes, hashing, out);
+            let stretch = unicode_stretch(&bytes[ascii_len..]);
+            let (stretch, after) = rest[ascii_len..].split_at(stretch);
+            n_unspaced += of_unicode(case, stretch, out);
+            rest = after;
+        }
+        n_unspaced
+    })
 }
 
 #[inline]

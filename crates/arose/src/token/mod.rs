@@ -123,9 +123,8 @@ impl Tokenizer {
         tokens
     }
 
-    /// As [`Self::tokens`], through [`Self::for_each`]: the reference implementation.
-    #[must_use]
-    pub fn tokens_plain(&self, text: &str) -> Tokens {
+    /// Like [`Self::tokens`], by the definition.
+    pub(crate) fn tokens_plain(&self, text: &str) -> Tokens {
         let normal = ComposingNormalizerBorrowed::new_nfc().normalize(text);
         let mut tokens = Tokens::default();
         Cutter::new(self.case, |token: &str, script, _| {

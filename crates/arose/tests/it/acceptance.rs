@@ -24,7 +24,7 @@ use arose::filter::Filter;
 use arose::judgement::Tally;
 use arose::mix::SplitMix;
 use arose::rule::{Criterion, Evidence, Policy, Rule, ShortPolicy, SiteRelation, decide};
-use arose::shingle::{Shingler, resemblance};
+use arose::shingle::{Shingler, jaccard};
 use arose::simhash::pieces::{PieceIndex, Pieces};
 use arose::simhash::{Fingerprint384, MinCSim, law};
 use arose::site::SiteKind;
@@ -334,7 +334,7 @@ fn template_resemblance(item_length: usize) -> f64 {
     let [a, b] = [a, b].map(|item| shingler.set(&with_item(&template, &item[..item_length])));
     let (all, touched) = ((N_TOKENS - 7) as f64, (item_length + 7) as f64);
     let formula = (all - touched) / (all + touched);
-    assert_eq!(resemblance(&a, &b), Some(formula));
+    assert_eq!(jaccard(&a, &b), Some(formula));
     formula
 }
 

@@ -69,9 +69,9 @@ fn accepted_by(comparison: &Comparison) -> String {
 }
 
 #[track_caller]
-fn check(comparison: &Comparison, resemblance: f64, (b_sim, c_sim): (u32, u32), letters: &str) {
-    let exact = comparison.resemblance.unwrap();
-    assert!((exact - resemblance).abs() < 5e-4, "resemblance {exact}");
+fn check(comparison: &Comparison, jaccard: f64, (b_sim, c_sim): (u32, u32), letters: &str) {
+    let exact = comparison.jaccard.unwrap();
+    assert!((exact - jaccard).abs() < 5e-4, "jaccard {exact}");
     assert_eq!((comparison.b_sim, comparison.c_sim), (b_sim, Some(c_sim)));
     assert_eq!(accepted_by(comparison), letters);
 }
@@ -125,12 +125,12 @@ fn own_url() {
         (3, 0.9504, (2, 380), "JBC&SXU?"),
         (4, 0.9455, (1, 379), "JCXU"),
     ];
-    for (n_differing, resemblance, scores, letters) in cases {
+    for (n_differing, jaccard, scores, letters) in cases {
         let [a, b] = urls.map(|url| {
             let words: Vec<&str> = url.split(' ').take(n_differing).collect();
             with(&page, 20, &words)
         });
-        check(&compare(&a, &b), resemblance, scores, letters);
+        check(&compare(&a, &b), jaccard, scores, letters);
     }
     assert!((Filter::TWO_OF_SIX.acceptance(0.9455) - 0.84).abs() < 5e-3);
 }

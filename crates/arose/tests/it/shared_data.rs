@@ -13,7 +13,7 @@ use std::path::Path;
 use arose::candidates::common_values;
 use arose::cluster::Components;
 use arose::exact::similar_to;
-use arose::shingle::{ShingleSet, Shingler, containment, resemblance};
+use arose::shingle::{ShingleSet, Shingler, containment, jaccard};
 use arose::sketch::{BottomS, NarrowMinHash, OnePermutation, Sketcher};
 use arose::token::{Tokenizer, fingerprint};
 use arose::{DocId, Threshold};
@@ -94,7 +94,7 @@ fn listed(name: &str, ids: &BTreeMap<String, usize>) -> BTreeMap<Places, Value> 
 ///
 /// A table of who has which shingle is read once per text, so no pair is stored but those wanted:
 /// brute force over 1,565 texts would compare 1.2 million pairs of sets.
-fn resembling(sets: &[ShingleSet], threshold: f64) -> BTreeMap<Places, f64> {
+fn similar(sets: &[ShingleSet], threshold: f64) -> BTreeMap<Places, f64> {
     let common = n_common_of_pairs(sets).into_iter();
     let similarities = common.map(|((a, b), n)| {
         let n_union = sets[a].len() + sets[b].len() - n;
@@ -218,14 +218,14 @@ impl Collection {
 /// 819 licences: every pair at 0.1 or above, its value, the sizes of the sets and of what they
 /// share, and the counts and components at the thresholds of the collection's description.
 #[test]
-fn licenses_have_the_listed_resemblances() {
+fn licenses_have_the_listed_similarities() {
     let Some(licenses) = Collection::licenses() else {
         return;
     };
     let sets = licenses.sets(pattern_tokens);
     let listed = listed("neardup-licenses/exact_pairs_w5.jsonl.zst", &licenses.ids);
     assert_eq!((sets.len(), listed.len()), (819, 8879));
-    let found = resembling(&sets, 0.1);
+    let found = similar(&sets, 0.1);
     check_listed(&found, &listed, 1e-6);
     for (&(a, b), row) in &listed {
         let counts = [sets[a].n_common(&sets[b]), sets[a].len(), sets[b].len()];
@@ -245,7 +245,7 @@ fn licenses_have_the_listed_resemblances() {
 
 /// The same pairs by the table of common values that batch clustering makes.
 #[test]
-fn common_values_of_licenses_are_their_resemblances() {
+fn common_values_of_licenses_are_their_similarities() {
     let Some(licenses) = Collection::licenses() else {
         return;
     };
@@ -257,16 +257,16 @@ fn common_values_of_licenses_are_their_resemblances() {
     });
     let counted = common_values(entries.collect(), sets.len());
     assert_eq!(counted.ignored, []);
-    let resembling_pairs = counted.resembling(Threshold::new(0.1).unwrap());
-    let counted: BTreeMap<Places, f64> = resembling_pairs
+    let similar_pairs = counted.similar(Threshold::new(0.1).unwrap());
+    let counted: BTreeMap<Places, f64> = similar_pairs
         .map(|count| {
             (
                 (count.pair.a.0 as usize, count.pair.b.0 as usize),
-                count.resemblance(),
+                count.jaccard(),
             )
         })
         .collect();
-    assert_eq!(counted, resembling(&sets, 0.1));
+    assert_eq!(counted, similar(&sets, 0.1));
 }
 
 fn component_sizes<'pair>(
@@ -285,7 +285,7 @@ fn component_sizes<'pair>(
 /// 1,565 revisions: every pair at 0.2 or above with its value, and the quartiles of the similarity
 /// of two revisions of one document.
 #[test]
-fn revisions_have_the_listed_resemblances() {
+fn revisions_have_the_listed_similarities() {
     let Some(revisions) = Collection::revisions() else {
         return;
     };
@@ -295,7 +295,7 @@ fn revisions_have_the_listed_resemblances() {
         &revisions.ids,
     );
     assert_eq!((sets.len(), listed.len()), (1565, 2842));
-    let mut found = resembling(&sets, 0.1);
+    let mut found = similar(&sets, 0.1);
     check_against_brute_force(&sets, &found, 150);
     found.retain(|_, similarity| *similarity >= 0.2);
     check_listed(&found, &listed, 1e-5);
@@ -330,7 +330,7 @@ fn differences_of_the_tokenisers() {
 /// Those differences touch 26 of 2,384 texts and move the values of three pairs by more than a
 /// thousandth: two licences in Chinese, and two pairs of revisions with fractions and marks.
 #[test]
-fn our_tokens_give_the_listed_resemblances_but_for_three_pairs() {
+fn our_tokens_give_the_listed_similarities_but_for_three_pairs() {
     let both = [
         (Collection::licenses(), 0.1, [4, 0, 1]),
         (Collection::revisions(), 0.2, [22, 0, 2]),
@@ -339,7 +339,7 @@ fn our_tokens_give_the_listed_resemblances_but_for_three_pairs() {
         let Some(collection) = collection else { return };
         let sets = [pattern_tokens, our_tokens].map(|tokens| collection.sets(tokens));
         let n_sets = sets[0].iter().zip(&sets[1]).filter(|(a, b)| a != b).count();
-        let [theirs, ours] = sets.map(|sets| resembling(&sets, threshold));
+        let [theirs, ours] = sets.map(|sets| similar(&sets, threshold));
         let [n_in_one, n_moved] = n_different(&theirs, &ours);
         assert_eq!([n_sets, n_in_one, n_moved], expected);
     }
@@ -376,7 +376,7 @@ fn estimates_of_licenses_are_those_of_theory() {
         return;
     };
     let sets = licenses.sets(our_tokens);
-    let mut pairs = resembling(&sets, 0.1);
+    let mut pairs = similar(&sets, 0.1);
     // Equal sets are estimated without error, as are unions of up to 84 by their 84 smallest.
     pairs.retain(|&(a, b), s| *s < 1.0 && sets[a].len().max(sets[b].len()) > 84);
     let t = 84.try_into().unwrap();
@@ -444,7 +444,7 @@ fn resemblance_agrees_with_judges() {
         let shingler = shingler(w);
         let score = |pair: &&Value| {
             let [a, b] = ["text_a", "text_b"].map(|key| shingler.set(&our_tokens(text(pair, key))));
-            resemblance(&a, &b).unwrap()
+            jaccard(&a, &b).unwrap()
         };
         let (same, different): (Vec<&Value>, Vec<&Value>) = pairs
             .iter()

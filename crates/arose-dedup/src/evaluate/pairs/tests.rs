@@ -88,9 +88,9 @@ fn each_policy_decides_each_pair() {
         assert_eq!(accepted(&format!("same{sites}"), None), Tally::default());
         assert_eq!(accepted(&format!("content{sites}"), None), one);
     }
-    let resemblance = &study.measures[0];
-    assert_eq!((resemblance.name, resemblance.auc), ("jaccard", Some(1.0)));
-    assert_eq!(resemblance.best.unwrap().threshold, 89.0 / 99.0);
+    let jaccard = &study.measures[0];
+    assert_eq!((jaccard.name, jaccard.auc), ("jaccard", Some(1.0)));
+    assert_eq!(jaccard.best.unwrap().threshold, 89.0 / 99.0);
     let containment = &study.measures[2];
     assert_eq!(containment.best.unwrap().threshold, 1.0);
 }
@@ -188,9 +188,9 @@ fn judged_pages_as_documented() {
     let study = study(&gold, &config);
     let f1 = |row: usize| (1e4 * study.policies[row].score.f1().unwrap()).round() / 1e4;
     assert_eq!([f1(0), f1(1)], [0.8933, 0.6789]);
-    let resemblance = &study.measures[0];
-    let best = resemblance.best.unwrap();
-    assert!((resemblance.auc.unwrap() - 0.942).abs() < 1e-3);
+    let jaccard = &study.measures[0];
+    let best = jaccard.best.unwrap();
+    assert!((jaccard.auc.unwrap() - 0.942).abs() < 1e-3);
     assert!(
         best.score.f1().unwrap() > 0.90 && (0.45..0.5).contains(&best.threshold),
         "{best:?}"

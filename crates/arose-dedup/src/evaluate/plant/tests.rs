@@ -61,7 +61,7 @@ fn check_against_brute_force(plan: &Plan) {
         .map(|pair| ((u64::from(pair.a), u64::from(pair.b)), pair.jaccard))
         .collect();
     assert_eq!(by_pages.len(), listed.len(), "no pair twice");
-    for pair in pairs_where(sets.len(), |i, j| resemblance(&sets[i], &sets[j])) {
+    for pair in pairs_where(sets.len(), |i, j| jaccard(&sets[i], &sets[j])) {
         let expected = by_pages.remove(&(pair.a.0, pair.b.0));
         assert_eq!(pair.similarity, expected.unwrap_or(pair.similarity));
         assert!(expected.is_some() || pair.similarity < 0.02, "{pair:?}");

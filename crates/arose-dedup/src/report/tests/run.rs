@@ -139,7 +139,7 @@ impl Run {
         for a in 0..pages.len() {
             for b in (a + 1..pages.len()).filter(|&b| pages[a].family == pages[b].family) {
                 let comparison = profiler.compare(&profiles[a], &profiles[b]);
-                let jaccard = comparison.resemblance.unwrap_or(0.0);
+                let jaccard = comparison.jaccard.unwrap_or(0.0);
                 if jaccard >= 0.8 || comparison.same_content {
                     let rule = if comparison.same_content {
                         "exact"

@@ -1,6 +1,6 @@
 //! Counting what nobody lists: capture and recapture, random addresses.
 
-use arose::estimate::addresses::{Hit, Probes, Public, live_addresses, pages, servers};
+use arose::estimate::addresses::{LiveAddress, Probes, Public, live_addresses, pages, servers};
 use arose::estimate::capture::{Captures, chao1, chapman, lincoln_petersen};
 use arose::estimate::simulate::{AddressConfig, AddressSpace, choose_distinct};
 use arose::mix::SplitMix;
@@ -67,10 +67,10 @@ fn chao_is_a_lower_bound() {
     assert!(captures.n_seen as f64 + 50.0 < estimate && estimate < 1000.0);
 }
 
-fn knock(space: &AddressSpace, n: usize, random: &mut SplitMix) -> Vec<Hit> {
+fn knock(space: &AddressSpace, n: usize, random: &mut SplitMix) -> Vec<LiveAddress> {
     (0..n)
         .filter_map(|_| space.probe(random.below(space.size()) as usize))
-        .map(|host| Hit {
+        .map(|host| LiveAddress {
             n_addresses: host.n_addresses,
             n_hosts: 1,
         })

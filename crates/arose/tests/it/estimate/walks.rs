@@ -6,7 +6,9 @@ use arose::estimate::chain::{
 };
 use arose::estimate::pagerank::pagerank;
 use arose::estimate::simulate::{GraphConfig, LinkGraph};
-use arose::estimate::walk::{Config, Walk, Walker, inverse_visits, mean_over_walks, undirected};
+use arose::estimate::walk::{
+    Walk, WalkConfig, Walker, inverse_visits, mean_over_walks, undirected,
+};
 use arose::mix::SplitMix;
 
 use super::{check_coverage, mean_and_deviation};
@@ -46,7 +48,7 @@ impl World {
     fn walk(&self, n_steps: usize, seed: u64) -> Walk {
         let host_of = |page| self.graph.host_of(page);
         let random = SplitMix::new(seed);
-        let mut walker = Walker::new(&[0], &Config::new(n_steps), random, host_of).unwrap();
+        let mut walker = Walker::new(&[0], &WalkConfig::new(n_steps), random, host_of).unwrap();
         while let Some(page) = walker.page() {
             walker.step(self.graph.links.of(page), host_of);
         }

@@ -1,12 +1,12 @@
-//! Beside the second stage: which contents does an index hold already?
+//! Beside the second stage: looks up the documents in an index.
 //!
-//! The index judges by its own policy and on its own sketches, which are made from the tokens that
-//! the first stage kept. If the policy is that of the run, it knows whatever the run would drop for
-//! one of its documents: both see the same keys and the same sketches, and the index takes for a
-//! duplicate what the run would still compare by text. A content that it knows is dropped before
-//! anything is chosen among the rest, so that nothing is dropped for a document that does not stay
-//! itself. As everywhere in the run, a content is judged by its first document and the copies share
-//! the verdict.
+//! The index decides by its own policy and on its own sketches, which are computed from the tokens
+//! that the first stage stored. If its policy is that of the run, it finds every document that the
+//! run would drop for one of its documents: both have the same keys and the same sketches, and the
+//! index reports as duplicates the candidates that the run would still compare by text. Documents
+//! already in the index are dropped before the kept documents are chosen among the rest, so no
+//! document is dropped for one that is itself dropped. As everywhere in the run, the first of
+//! several exact duplicates decides for all of them.
 
 use std::path::Path;
 
@@ -30,54 +30,54 @@ use crate::stage::read::Read;
 use crate::stage::urls::host;
 use crate::{Error, Progress};
 
-/// For each document that is the first of its content, what the index knows of it.
-pub(crate) const KNOWN: &str = "known";
-/// What the index calls them.
-pub(crate) const KNOWN_AS: &str = "known_as";
+/// File with a record for each document: the duplicate found in the index, if any.
+pub(crate) const MATCHES: &str = "matches";
+/// File with the names of these duplicates.
+pub(crate) const MATCH_NAMES: &str = "match_names";
 
-/// Documents that are looked up together.
+/// Number of documents that are looked up together.
 const BATCH: usize = 1 << 12;
 
-/// What an index knows of a document.
+/// A duplicate found in an index.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Known {
+pub(crate) struct IndexMatch {
     pub(crate) similarity: f64,
-    /// Where the name of the document it is like starts.
+    /// The position of its name in the file of names.
     name_at: u64,
     n_name: u32,
-    /// One more than the rule's place in [`Rule::ALL`]; 0 if it is not known.
+    /// One more than the position of the rule in [`Rule::ALL`]; 0 if no duplicate was found.
     rule: u32,
 }
 
-impl Known {
-    /// The rule by which the index knows the document, if it does.
+impl IndexMatch {
+    /// Returns the rule that matched, or none if the document is not in the index.
     pub(crate) fn rule(&self) -> Option<Rule> {
         Rule::ALL.get(self.rule.checked_sub(1)? as usize).copied()
     }
 }
 
-/// What the stage found.
+/// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Held {
-    /// Documents in the index.
-    pub(crate) n_held: u64,
-    /// Contents that it knows.
-    pub(crate) n_known: u64,
-    /// What the index decides by.
+pub(crate) struct Lookups {
+    /// Number of documents in the index.
+    pub(crate) n_in_index: u64,
+    /// Number of distinct documents already in the index.
+    pub(crate) n_matched: u64,
+    /// The policy of the index.
     pub(crate) policy: String,
-    /// Whether the run decides alike.
+    /// Whether the run has the same policy.
     pub(crate) agrees: bool,
 }
 
-/// An index open for as much as a run does with it.
-pub(crate) enum Holder {
+/// An index, open for reading or writing as the run requires.
+pub(crate) enum OpenIndex {
     Reader(Reader),
     Writer(Index),
 }
 
-impl Holder {
-    /// Opens the index; one that will be added to is ours until the end of the run.
+impl OpenIndex {
+    /// Opens the index. If documents will be added, it stays locked until the end of the run.
     pub(crate) fn open(against: &Against) -> Result<Self, Error> {
         Ok(match against.update {
             Update::Leave => Self::Reader(Reader::open(&against.index)?),
@@ -99,7 +99,7 @@ impl Holder {
         })
     }
 
-    /// The document that is most like a sketch, the oldest of several.
+    /// Returns the most similar document, the oldest if there are several.
     fn best(&self, sketch: &Sketch) -> Result<Option<Match>, Error> {
         let found = match self {
             Self::Reader(reader) => reader.query(sketch)?,
@@ -113,7 +113,7 @@ impl Holder {
     }
 }
 
-/// What the first stage left of each document, in order.
+/// The rows that the first stage wrote, in order.
 pub(crate) struct Rows {
     records: Scan<DocRecord>,
     names: NameScan,
@@ -129,7 +129,7 @@ impl Rows {
         })
     }
 
-    /// The row of a document that comes after all asked for before.
+    /// Returns the row of a document, which must come after all documents requested before.
     pub(crate) fn of(&mut self, doc: Ordinal) -> Result<(DocRecord, Name), Error> {
         loop {
             let record = self.records.next()?.expect("a record for every document");
@@ -142,11 +142,11 @@ impl Rows {
     }
 }
 
-/// Makes the sketches that an index has from what the first stage left.
+/// Computes the sketches of an index from the tokens that the first stage stored.
 pub(crate) struct Sketches {
     sketcher: Sketcher,
     tokens: TokenColumn,
-    /// The files that documents come from, as text.
+    /// The paths of the source files.
     sources: Vec<String>,
     naming: Naming,
 }
@@ -167,7 +167,7 @@ impl Sketches {
         })
     }
 
-    /// The name of a document in an index, and its sketch.
+    /// Returns the name of a document in an index, and its sketch.
     pub(crate) fn of(&self, record: &DocRecord, name: Name) -> Result<(String, Sketch), Error> {
         let tokens = self.tokens(record)?;
         let host = name.url.as_deref().and_then(host);
@@ -179,7 +179,8 @@ impl Sketches {
         Ok((name, sketch))
     }
 
-    /// As [`index::name`](crate::index::name); a document of a table goes by its ID.
+    /// Returns the name given by [`index::name`](crate::index::name), or the ID of a document of a
+    /// table.
     fn name(&self, record: &DocRecord, name: Name) -> String {
         if self.naming == Naming::Table {
             return name.id;
@@ -188,7 +189,7 @@ impl Sketches {
         let has_source = name.id.strip_prefix(&**source);
         match name.url {
             Some(url) => url,
-            // A document without an ID is called by its place.
+            // The name of a document without an ID is its position.
             None if has_source.is_some_and(|rest| rest.starts_with('#')) => name.id,
             None => format!("{source}#{}", name.id),
         }
@@ -208,28 +209,28 @@ impl Sketches {
     }
 }
 
-/// Asks the index for every content and leaves the answers in `folder`.
+/// Looks up every distinct document in the index and writes the matches to `folder`.
 pub(crate) fn run(
     [read, exact]: [&Path; 2],
-    holder: &Holder,
+    index: &OpenIndex,
     documents: &Read,
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Held, Error> {
-    // What is looked up needs no name.
-    let sketches = Sketches::open(read, holder.settings(), &documents.sources, Naming::Files)?;
+) -> Result<Lookups, Error> {
+    // Lookups need no name.
+    let sketches = Sketches::open(read, index.settings(), &documents.sources, Naming::Files)?;
     let n_docs = documents.n_docs;
     let mut rows = Rows::open(read)?;
     let mut copies = Scan::<Copied>::open(&exact.join(COPIES))?;
     let mut next_copy = copies.next()?;
-    let mut known = Writer::create(&folder.join(KNOWN))?;
-    let mut names = Writer::<u8>::create(&folder.join(KNOWN_AS))?;
-    let mut found = Held {
-        n_held: holder.n_docs()?,
-        n_known: 0,
-        policy: holder.settings().describe(),
-        agrees: holder.settings().agrees_with(config),
+    let mut matches = Writer::create(&folder.join(MATCHES))?;
+    let mut names = Writer::<u8>::create(&folder.join(MATCH_NAMES))?;
+    let mut found = Lookups {
+        n_in_index: index.n_docs()?,
+        n_matched: 0,
+        policy: index.settings().describe(),
+        agrees: index.settings().agrees_with(config),
     };
     progress.expect(n_docs);
     let n_docs = n_docs as Ordinal;
@@ -244,62 +245,62 @@ pub(crate) fn run(
             Ok(Some(row))
         });
         let firsts = firsts.collect::<Result<Vec<_>, Error>>()?;
-        let asked = firsts.into_par_iter().map(|row| {
+        let looked_up = firsts.into_par_iter().map(|row| {
             let Some((record, name)) = row else {
                 return Ok(None);
             };
             if record.flags & (FILTERED | SUPERSEDED) != 0 {
                 return Ok(None);
             }
-            holder.best(&sketches.of(&record, name)?.1)
+            index.best(&sketches.of(&record, name)?.1)
         });
-        for answer in asked.collect::<Result<Vec<_>, Error>>()? {
-            let record = answer.map_or(Ok(Known::zeroed()), |answer| {
-                found.n_known += 1;
-                write_known(&answer, &mut names)
+        for found_match in looked_up.collect::<Result<Vec<_>, Error>>()? {
+            let record = found_match.map_or(Ok(IndexMatch::zeroed()), |found_match| {
+                found.n_matched += 1;
+                write_match(&found_match, &mut names)
             })?;
-            known.push(&record)?;
+            matches.push(&record)?;
         }
         progress.advance(docs.len() as u64)?;
     }
-    known.finish()?;
+    matches.finish()?;
     names.finish()?;
     Ok(found)
 }
 
-fn write_known(answer: &Match, names: &mut Writer<u8>) -> Result<Known, Error> {
+fn write_match(found: &Match, names: &mut Writer<u8>) -> Result<IndexMatch, Error> {
     let name_at = names.len();
-    names.extend(answer.name.as_bytes())?;
-    Ok(Known {
-        similarity: answer.similarity,
+    names.extend(found.name.as_bytes())?;
+    Ok(IndexMatch {
+        similarity: found.similarity,
         name_at,
-        n_name: answer.name.len() as u32,
-        rule: rule_index(answer.rule) + 1,
+        n_name: found.name.len() as u32,
+        rule: rule_index(found.rule) + 1,
     })
 }
 
-/// The answers, by document.
-pub(crate) struct Answers {
-    known: Column<Known>,
+/// The matches by document.
+pub(crate) struct IndexMatches {
+    matches: Column<IndexMatch>,
     names: Column<u8>,
 }
 
-impl Answers {
+impl IndexMatches {
     pub(crate) fn open(folder: &Path, config: &Config) -> Result<Self, Error> {
         Ok(Self {
-            known: Column::open(&folder.join(KNOWN), config.part(16))?,
-            names: Column::open(&folder.join(KNOWN_AS), config.part(16))?,
+            matches: Column::open(&folder.join(MATCHES), config.part(16))?,
+            names: Column::open(&folder.join(MATCH_NAMES), config.part(16))?,
         })
     }
 
-    pub(crate) fn of(&self, first: Ordinal) -> Result<Known, Error> {
-        self.known.get(first)
+    pub(crate) fn of(&self, first: Ordinal) -> Result<IndexMatch, Error> {
+        self.matches.get(first)
     }
 
-    /// What the index calls the document that a known one is like.
-    pub(crate) fn name(&self, known: &Known) -> Result<String, Error> {
-        let mut bytes = vec![0; known.n_name as usize];
-        self.names.read_into(known.name_at, &mut bytes)?;
+    /// Returns the name of the matched document in the index.
+    pub(crate) fn name(&self, found: &IndexMatch) -> Result<String, Error> {
+        let mut bytes = vec![0; found.n_name as usize];
+        self.names.read_into(found.name_at, &mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -1,0 +1,187 @@
+//! Runs the commands in the README and in the pages of `docs/`, page by page.
+//!
+//! Each page has a directory with the files that its commands name. Its blocks of shell commands
+//! run there in order, as a reader would type them. Transcripts are compared by
+//! [`golden`](super::golden); here it is enough that no command fails.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::TempDir;
+
+/// Commands that are not run here, and why.
+const SKIPPED: [(&str, &str); 4] = [
+    ("arose serve ", "runs until it is stopped; see serve.rs"),
+    ("arose crawl https://", "needs a network"),
+    ("arose estimate overlap a.toml", "needs a search engine"),
+    (
+        "arose crawl retry ",
+        "repeats failures only; see operators.rs",
+    ),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The shell commands of a page, with continued lines joined.
+fn commands(page: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(page)).unwrap();
+    let blocks = text.split("\n```").skip(1).step_by(2);
+    let blocks = blocks.filter_map(|block| block.strip_prefix("sh\n"));
+    let lines = blocks.flat_map(|block| {
+        let block = block.replace("\\\n", " ");
+        let lines: Vec<String> = block.lines().map(str::to_owned).collect();
+        lines
+    });
+    lines.filter(|line| line.starts_with("arose ")).collect()
+}
+
+/// A directory with every file that the commands name.
+fn prepared() -> TempDir {
+    let folder = TempDir::with_prefix("guides").unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let texts = fs::read_to_string(root().join("examples/texts.jsonl")).unwrap();
+    let lines: Vec<&str> = texts.lines().collect();
+    for name in ["corpus", "shelf2", "monday", "tuesday", "archive", "site"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    let jsonl = |name: &str, lines: &[&str]| fs::write(at(name), lines.join("\n") + "\n").unwrap();
+    // The content decides how a file is read, not its name.
+    jsonl("corpus/a.jsonl.zst", &lines[..60]);
+    jsonl("corpus/b.jsonl.zst", &lines[40..100]);
+    jsonl("corpus.jsonl", &lines[..80]);
+    jsonl("next-month.jsonl", &lines[90..120]);
+    jsonl("tuesday.jsonl", &lines[100..120]);
+    jsonl("test.jsonl", &lines[70..90]);
+    jsonl("shelf1.jsonl", &lines[..20]);
+    jsonl("shelf2/more.jsonl", &lines[20..40]);
+    let first: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+    for name in ["essay.txt", "quotation.txt"] {
+        fs::write(at(name), first["text"].as_str().unwrap()).unwrap();
+    }
+    fs::copy(root().join("examples/page.html"), at("page.html")).unwrap();
+    for (name, pages) in [("monday", 0..9), ("tuesday", 5..14), ("archive", 0..9)] {
+        let file = File::create(at(name).join("0.warc.gz")).unwrap();
+        pages.for_each(|n| write_record(&file, n));
+    }
+    for n in 0..9 {
+        fs::write(at(&format!("site/{n}.html")), page(n)).unwrap();
+    }
+    let site = at("site");
+    fs::write(
+        at("seeds.txt"),
+        format!("file://{}/0.html\n", site.display()),
+    )
+    .unwrap();
+    folder
+}
+
+/// A page of a small site: its words depend on its number, and pages 0 and 1 are the same.
+fn page(n: usize) -> String {
+    let n = n.max(1);
+    let words = (0..200).map(|i| format!("word{}", i * n % 997));
+    let words: Vec<String> = words.collect();
+    let links: String = (0..9)
+        .map(|to| format!("<a href=\"{to}.html\">{to}</a> "))
+        .collect();
+    format!(
+        "<html><title>Page {n}</title><p>old garden roses {}<p>{links}</html>",
+        words.join(" ")
+    )
+}
+
+/// Appends a page to a web archive as a gzip member.
+fn write_record(file: &File, n: usize) {
+    let http = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{}",
+        page(n)
+    );
+    let mut member = GzEncoder::new(file, Compression::fast());
+    write!(
+        member,
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://example.org/{n}.html\r\n\
+         WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{n:012}>\r\n\
+         Content-Type: application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n{http}\r\n\r\n",
+        http.len()
+    )
+    .unwrap();
+    member.finish().unwrap();
+}
+
+/// Runs a command and returns its exit code and its messages.
+fn run(command: &str, folder: &Path) -> (Option<i32>, String) {
+    let program = Path::new(env!("CARGO_BIN_EXE_arose"));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", program.parent().unwrap().display());
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(folder)
+        .envs([
+            ("PATH", &*path),
+            ("XDG_CONFIG_HOME", "none"),
+            ("HOME", "none"),
+        ])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+/// Runs the commands of a page after those that make what the page takes for granted.
+fn check(page: &str, before: &[&str]) {
+    let folder = prepared();
+    for command in before {
+        let (code, messages) = run(command, folder.path());
+        assert_eq!(code, Some(0), "{command}\n{messages}");
+    }
+    let mut n_run = 0;
+    for command in commands(page) {
+        if SKIPPED.iter().any(|(start, _)| command.starts_with(start)) {
+            continue;
+        }
+        // As many documents as a test has time for.
+        let command = command.replace("--documents 100000", "--documents 300");
+        let (code, messages) = run(&command, folder.path());
+        // Nothing found is a result.
+        let finds = [
+            "arose search ",
+            "arose index query ",
+            "arose crawl failures ",
+        ];
+        let may_be_empty = finds.iter().any(|start| command.starts_with(start));
+        let is_fine = code == Some(0) || code == Some(1) && may_be_empty;
+        assert!(is_fine, "{page}: {command}\nexit code {code:?}\n{messages}");
+        n_run += 1;
+    }
+    assert!(n_run > 0, "{page} has no commands");
+}
+
+#[test]
+fn issue_32_commands_of_the_readme() {
+    check("README.md", &[]);
+}
+
+#[test]
+fn issue_32_commands_of_guides() {
+    check("docs/guide-archive.md", &[]);
+    check("docs/guide-crawl.md", &[]);
+    check("docs/guide-decontaminate.md", &[]);
+    check("docs/guide-measure.md", &[]);
+    check("docs/guide-training-corpus.md", &[]);
+}
+
+#[test]
+fn issue_32_commands_of_the_reference() {
+    check("docs/index-of-documents.md", &[]);
+    check("docs/passages.md", &[]);
+    check("docs/quality.md", &[]);
+    check("docs/search.md", &["arose dedup corpus.jsonl -o out"]);
+}
