@@ -571,7 +571,7 @@ def test_issue_30_another_process_is_named_only_if_there_is_one(tmp_path):
             assert len(reader) == 0
         other.stdin.close()
     index = arose.Index.open(tmp_path / "seen")
-    with pytest.raises(arose.AroseError, match="this process has"):
+    with pytest.raises(arose.AroseError, match="already open for writing in this process"):
         arose.Index.open(tmp_path / "seen")
     index.close()
     arose.Index.open(tmp_path / "seen").close()
