@@ -301,8 +301,11 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
         "--priority-field has no effect without --keep priority or --keep copies"
     );
     ensure!(
-        options.time_field.is_none() || is_copies || options.keep == KeepName::Newest,
-        "--time-field has no effect without --keep newest or --keep copies"
+        options.time_field.is_none()
+            || is_copies
+            || options.keep == KeepName::Newest
+            || options.versions == VersionsName::Current,
+        "--time-field has no effect without --keep newest, --keep copies or --versions current"
     );
     Ok(())
 }

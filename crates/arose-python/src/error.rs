@@ -95,8 +95,9 @@ const FLAGS: [&str; 8] = [
 ];
 
 /// Options that take a word.
-const CHOICES: [&str; 10] = [
+const CHOICES: [&str; 11] = [
     "policy", "keep", "unit", "remove", "exact", "pairs", "dropped", "verify", "scope", "cut",
+    "versions",
 ];
 
 /// Phrases of the command line, and their counterparts in Python.

@@ -87,6 +87,7 @@ pub(crate) struct Options {
     time_field: Option<String>,
     exact: ExactName,
     drop_empty: bool,
+    versions: VersionsName,
     short: ShortName,
     site: Option<SiteName>,
     cap: NonZeroUsize,
@@ -123,6 +124,7 @@ impl Default for Options {
             time_field: None,
             exact: ExactName::Text,
             drop_empty: false,
+            versions: VersionsName::All,
             short: ShortName::Exact,
             site: None,
             cap: config.cap,
@@ -173,6 +175,13 @@ enum RemoveName {
 enum SiteCountsName {
     Exact,
     Sampled,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum VersionsName {
+    All,
+    Current,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -424,21 +433,22 @@ impl Options {
         ] {
             check_used(policy, option, is_left_out, has_effect)?;
         }
-        for (option, is_given, keep, names) in [
+        let is_current = self.versions == VersionsName::Current;
+        for (option, is_given, is_used, names) in [
             (
                 "priority_field",
                 self.priority_field.is_some(),
-                KeepName::Priority,
+                self.keep == KeepName::Priority,
                 "keep='priority'",
             ),
             (
                 "time_field",
                 self.time_field.is_some(),
-                KeepName::Newest,
-                "keep='newest'",
+                self.keep == KeepName::Newest || is_current,
+                "keep='newest', versions='current'",
             ),
         ] {
-            if is_given && self.keep != keep && self.keep != KeepName::Copies {
+            if is_given && !is_used && self.keep != KeepName::Copies {
                 return Err(error::SettingError::new_err(format!(
                     "{option} has no effect without {names} or keep='copies'; remove it"
                 )));
@@ -532,7 +542,10 @@ impl Options {
                 true => Empty::Drop,
                 false => Empty::Keep,
             },
-            versions: Versions::All,
+            versions: match self.versions {
+                VersionsName::All => Versions::All,
+                VersionsName::Current => Versions::Current,
+            },
             cap: self.cap,
             pairs: match self.pairs {
                 PairsName::Verified => ListedPairs::Verified,

@@ -413,6 +413,29 @@ def test_issue_30_quality_is_measured_and_filters():
         assert "5 rows, 2 kept, 0 exact and 1 near duplicate in 1 cluster, 2 filtered out" in repr(found)
 
 
+def test_issue_30_superseded_versions_are_dropped(tmp_path):
+    import pyarrow as pa
+
+    rows = [("a", 1), ("b", 2), ("a", 3), ("c", 1), ("a", 2)]
+    columns = {
+        "text": [f"words of page {url} on day {day} and nothing else" for url, day in rows],
+        "url": [f"http://site.example/{url}" for url, _ in rows],
+        "seen": [f"2026-01-0{day}T00:00:00Z" for _, day in rows],
+    }
+    table = pa.table(columns)
+    options = {"policy": "exact", "versions": "current", "time_field": "seen"}
+    found = arose.dedup(table, **options)
+    assert found.mask.tolist() == [False, True, True, True, False]
+    assert found.documents.to_pyarrow()["rule"].to_pylist()[0] == "superseded"
+    assert "2 superseded by a later version" in repr(found)
+    lines = [dict(zip(columns, values)) for values in zip(*columns.values())]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert arose.dedup(tmp_path / "a.jsonl", **options).mask.tolist() == found.mask.tolist()
+    for data in [columns["text"], table.drop_columns("url"), table.drop_columns("seen")]:
+        with pytest.raises(arose.InputError, match="versions='current' needs columns with URLs and"):
+            arose.dedup(data, versions="current")
+
+
 def test_issue_30_files_of_a_run_can_be_split(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f'{{"text": "document number {i}"}}\n' for i in range(100)))
@@ -571,7 +594,7 @@ def test_issue_30_another_process_is_named_only_if_there_is_one(tmp_path):
             assert len(reader) == 0
         other.stdin.close()
     index = arose.Index.open(tmp_path / "seen")
-    with pytest.raises(arose.AroseError, match="this process has"):
+    with pytest.raises(arose.AroseError, match="already open for writing in this process"):
         arose.Index.open(tmp_path / "seen")
     index.close()
     arose.Index.open(tmp_path / "seen").close()

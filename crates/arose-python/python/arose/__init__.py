@@ -194,6 +194,7 @@ def dedup(
     time_field: str | None = None,
     exact: Literal["text", "bytes"] = "text",
     drop_empty: bool = False,
+    versions: Literal["all", "current"] = "all",
     short: Literal["exact", "any"] = "exact",
     site: Literal["registrable", "henzinger"] | None = None,
     cap: int = 1024,
@@ -275,6 +276,7 @@ def dedup(
             "time_field": _settings.text("time_field", time_field),
             "exact": exact,
             "drop_empty": drop_empty,
+            "versions": versions,
             "short": short,
             "site": site,
             "cap": cap,
@@ -324,6 +326,11 @@ def dedup(
                 )
             if policy == "url" and rows.columns["url"] is None:
                 raise InputError("policy='url' needs a column with URLs, named url or by url_field")
+            if versions == "current" and None in (rows.columns["url"], rows.columns["time"]):
+                raise InputError(
+                    "versions='current' needs columns with URLs and times, named by url_field and "
+                    "time_field"
+                )
             options["reading"]["columns"] = rows.columns
             found = _arose.dedup_table(rows.native(), folder, json.dumps(options), force, callback)
     except BaseException:

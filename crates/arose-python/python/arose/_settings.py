@@ -33,6 +33,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "verify": get_args(Verify),
     "keep": get_args(Keep),
     "exact": ("text", "bytes"),
+    "versions": ("all", "current"),
     "short": ("exact", "any"),
     "site": ("registrable", "henzinger"),
     "pairs": ("verified", "all"),
@@ -99,7 +100,8 @@ FLAGS = (
     "read_only",
 )
 #: Required parameters.
-NEEDED = ("policy", "verify", "keep", "exact", "short", "cap", "pairs", "seed", "mode", "dropped", "unit", "collapse")
+NEEDED = ("policy", "verify", "keep", "exact", "short", "cap", "pairs", "seed", "mode", "dropped", "unit", "collapse",
+          "versions")
 
 
 def checked(

@@ -783,6 +783,7 @@ REFUSED = {
     "update_index": "needs a single machine; pass it to arose.dedup, for the kept documents",
     "memory": "has no effect on Spark; set spark.executor.memory",
     "threads": "has no effect on Spark; set spark.executor.cores",
+    "versions": "needs a single machine; pass it to arose.dedup, or pass the current pages only",
     "dropped": "needs a single machine; documents.parquet says what was dropped for what",
     "max_file_size": "needs a single machine; parts of the input are files of their own here",
     "ids_only": "needs a single machine; pass tables_only, documents.parquet has the IDs",
