@@ -11,12 +11,12 @@
 //! one list in that order, and those that are removed leave a gap. The first question of the other
 //! kind sorts it by tag.
 //!
-//! *Cost.* 11 bytes for a URL, and about one for blocks ([`super::blocks`]) and the tree. A URL is found in
-//! logarithmic time; adding or taking one moves and looks through its bucket, which has a bounded
-//! size whatever the names are. *Error.* Tags are 28 bits of a hash: two URLs of a host with the
-//! same tag share the mass of the one found first, and what a link brings to a page that was
-//! fetched goes to another one that waits there with a probability of 1 in 270 million for each of
-//! those. (With 24 bits the order of a host with 300,000 URLs changed noticeably.)
+//! *Cost.* 11 bytes for a URL, and about one for blocks ([`super::blocks`]) and the tree. A URL is
+//! found in logarithmic time; adding or taking one moves and looks through its bucket, which has a
+//! bounded size whatever the names are. *Error.* Tags are 28 bits of a hash: two URLs of a host
+//! with the same tag share the mass of the one found first, and what a link brings to a page that
+//! was fetched goes to another one that waits there with a probability of 1 in 270 million for
+//! each of those. (With 24 bits the order of a host with 300,000 URLs changed noticeably.)
 
 use arose::mix::mix;
 
