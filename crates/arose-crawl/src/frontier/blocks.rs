@@ -22,6 +22,7 @@ const STEP: usize = 8;
 /// Entries in an order that the caller keeps.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
+    #[expect(clippy::vec_box, reason = "blocks of one size are the point")]
     full: Vec<Box<[Entry; SIZE]>>,
     /// Fewer than a block.
     last: Vec<Entry>,
