@@ -49,10 +49,10 @@
 //! | `weights` | documents, tokens, `REPEATED` and `COPY` of a shard | `MARKS` and `OTHERS`: sketches and counts, by shard |
 //! | `mark-keys` | documents, `COPY` and `MARKS` of a shard | `ENTRY`, by key |
 //!
-//! After the last `stars`, kept documents are grouped by their versions. `version-pairs` outputs the
-//! pairs of documents kept in place of versions. These are verified, `attach-later` addresses them
-//! by component (`LATER`), and `versions` forms the groups (`VERSION`, by shard), which `decide`
-//! passes on (`GROUP`).
+//! After the last `stars`, kept documents are grouped by their versions. `version-pairs` outputs
+//! the pairs of documents kept in place of versions. These are verified, `attach-later` addresses
+//! them by component (`LATER`), and `versions` forms the groups (`VERSION`, by shard), which
+//! `decide` passes on (`GROUP`).
 //!
 //! The pairs that `stars` outputs pass through `groups`, `fetch` and `verify` again, and clusters
 //! are formed from all links, until nothing new is found (at most [`MAX_REPAIRS`] times).
