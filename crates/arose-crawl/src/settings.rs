@@ -129,7 +129,7 @@ pub struct Scope {
     pub drop_crumbs: bool,
     /// Whether links with `rel=nofollow` are followed.
     pub follow_nofollow: bool,
-    /// Whether the sitemaps that robots.txt names are read.
+    /// Whether the sitemaps that robots.txt names and the feeds of home pages are read.
     pub sitemaps: bool,
 }
 
