@@ -36,7 +36,7 @@ enum Command {
         #[arg(long, value_delimiter = ',')]
         least: Vec<f64>,
         /// Days of a step
-        #[arg(long, default_value_t = 0.25)]
+        #[arg(long, default_value_t = 1.0)]
         step: f64,
         /// Draw when the first pages were visited last, within the mean interval before the
         /// beginning; several values give several replays and their mean

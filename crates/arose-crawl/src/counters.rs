@@ -107,11 +107,13 @@ pub enum Counter {
     Probes,
     /// URLs covered by a rule that are fetched all the same, to check the rule.
     Audits,
+    /// Pages fetched before that have moved to another URL for good.
+    MovedPages,
 }
 
 impl Counter {
     /// All of them, in order.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 49] = [
         Self::Discovered,
         Self::Queued,
         Self::Known,
@@ -160,6 +162,7 @@ impl Counter {
         Self::RecalledUrls,
         Self::Probes,
         Self::Audits,
+        Self::MovedPages,
     ];
 
     /// Returns its machine-readable name.
@@ -214,6 +217,7 @@ impl Counter {
             Self::RecalledUrls => "recalled_urls",
             Self::Probes => "probes",
             Self::Audits => "audits",
+            Self::MovedPages => "moved_pages",
         }
     }
 }

@@ -133,6 +133,8 @@ pub(crate) struct Report {
     pub(crate) revisit: Option<Box<Revisit>>,
     /// Pages that a list says have changed, by their fingerprints, and when.
     pub(crate) announced: Vec<(u128, u32)>,
+    /// The fingerprint of the URL that it redirects to.
+    pub(crate) leads_to: Option<u128>,
     /// What a focus knows of it.
     pub(crate) on_topic: Option<Box<OnTopic>>,
 }
@@ -175,6 +177,7 @@ impl Report {
             version: Version::default(),
             revisit: None,
             announced: Vec::new(),
+            leads_to: None,
             on_topic: None,
         }
     }
@@ -403,6 +406,8 @@ impl Reader {
                     name: ("", ""),
                 };
                 self.add_link(job, &link, &mut report);
+                let to = report.links.last();
+                report.leads_to = to.map(|found| found.fingerprint.key());
             }
             _ => {}
         }
@@ -539,6 +544,7 @@ impl Reader {
                 DuplicateLinks::Never => report.is_unfollowed = !metadata.links.is_empty(),
                 _ => {
                     self.name_words(&metadata, report);
+                    self.add_feeds(job, &metadata, report);
                     self.add_links(job, &metadata, report);
                 }
             }

@@ -129,7 +129,7 @@ pub struct Scope {
     pub drop_crumbs: bool,
     /// Whether to follow links with `rel=nofollow`.
     pub follow_nofollow: bool,
-    /// Whether to read the sitemaps listed in robots.txt.
+    /// Whether to read the sitemaps listed in robots.txt and the feeds of home pages.
     pub sitemaps: bool,
 }
 

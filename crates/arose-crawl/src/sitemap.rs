@@ -76,8 +76,7 @@ impl Listing {
     /// that day.
     pub(crate) fn modified(&self) -> Option<u32> {
         let text = self.last_modified.as_deref()?.trim();
-        let seconds = arose_corpus::time::parse(text)
-            .or_else(|| crate::date::parse(text).and_then(|seconds| seconds.try_into().ok()));
+        let seconds = arose_corpus::time::parse(text).or_else(|| mail_date(text));
         seconds?.try_into().ok()
     }
 
@@ -86,6 +85,41 @@ impl Listing {
         let text = self.priority.as_deref();
         text.and_then(|text| text.parse().ok()).unwrap_or(f32::NAN)
     }
+}
+
+/// Returns the time of a date as in mail, which RSS has: `Wed, 02 Oct 2002 08:00:00 -0500`. Zones
+/// are numbers or the names of RFC 822; others count as UTC.
+fn mail_date(text: &str) -> Option<i64> {
+    const HOURS: [(&str, i64); 8] = [
+        ("EST", -5),
+        ("EDT", -4),
+        ("CST", -6),
+        ("CDT", -5),
+        ("MST", -7),
+        ("MDT", -6),
+        ("PST", -8),
+        ("PDT", -7),
+    ];
+    let (date, zone) = text.rsplit_once([' ', '\t']).unwrap_or((text, ""));
+    let number = zone.strip_prefix(['+', '-']);
+    let number = number.filter(|n| n.len() == 4 && n.bytes().all(|b| b.is_ascii_digit()));
+    let seconds_east = match number.and_then(|number| number.parse::<i64>().ok()) {
+        Some(number) => {
+            let seconds = (number / 100 * 60 + number % 100) * 60;
+            if zone.starts_with('-') {
+                -seconds
+            } else {
+                seconds
+            }
+        }
+        None => {
+            let named = HOURS.iter().find(|(name, _)| *name == zone);
+            named.map_or(0, |(_, hours)| hours * 3600)
+        }
+    };
+    let date = if number.is_some() { date } else { text };
+    let seconds = i64::try_from(crate::date::parse(date)?).ok()?;
+    seconds.checked_sub(seconds_east)
 }
 
 /// Reads a sitemap; any bytes are legal.
@@ -396,6 +430,26 @@ mod tests {
         let text = "<sitemapindex><sitemap><loc>http://h/a.xml</loc></sitemap>\
                     <sitemap>\nhttp://h/b.xml?x&amp;y\n</sitemap></sitemapindex>";
         check(text, &[], &["http://h/a.xml", "http://h/b.xml?x&y"]);
+    }
+
+    #[test]
+    fn dates_of_feeds() {
+        for (text, expected) in [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),
+            ("Sun, 06 Nov 1994 08:49:37 +0000", Some(784_111_777)),
+            ("06 Nov 1994 03:49:37 -0500", Some(784_111_777)),
+            ("06 Nov 94 03:49:37 EST", Some(784_111_777)),
+            ("Sun, 06 Nov 1994 10:19:37 +0130", Some(784_111_777)),
+            ("1994-11-06T09:49:37+01:00", Some(784_111_777)),
+            ("Sun, 06 Nov 1994 08:49:37 +12", Some(784_111_777)),
+            ("yesterday", None),
+        ] {
+            let entry = Listing {
+                last_modified: Some(text.to_owned()),
+                ..Listing::default()
+            };
+            assert_eq!(entry.modified(), expected, "{text}");
+        }
     }
 
     #[test]

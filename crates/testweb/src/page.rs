@@ -12,7 +12,7 @@ use crate::graph::{Link, PageId, push_number, strip_crumb};
 use crate::prose::{Edits, Prose, SENTENCE_BYTES};
 use crate::random::{Random, key, text_key};
 use crate::truth::Likeness;
-use crate::web::{Moment, Web};
+use crate::web::{FEED, Moment, Web};
 
 /// Minimum length of the text: in a shorter text, one changed line would make a different page.
 const LEAST_BYTES: f64 = 2048.0;
@@ -39,7 +39,12 @@ impl Web {
         out.extend_from_slice(b"<!doctype html>\n<html><head><meta charset=\"utf-8\"><title>");
         let mut title = Prose::new(self.vocabulary(), key(plan.text, 1), None);
         title.words(3, out);
-        out.extend_from_slice(b"</title></head>\n<body>\n<h1>");
+        out.extend_from_slice(b"</title>");
+        if kind == Kind::Changing && id.page == 0 {
+            let feed = "<link rel=\"alternate\" type=\"application/rss+xml\" href=\"";
+            out.extend([feed, FEED, "\">"].concat().bytes());
+        }
+        out.extend_from_slice(b"</head>\n<body>\n<h1>");
         title.words(4, out);
         out.extend_from_slice(b"</h1>\n");
         if kind == Kind::Timestamp {

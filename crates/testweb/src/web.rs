@@ -59,6 +59,8 @@ pub enum Target {
     Robots,
     /// A list of some pages in XML.
     Sitemap,
+    /// The latest changes of a [changing](Kind::Changing) host as RSS.
+    Feed,
     /// An ordinary page.
     Page(PageId),
     /// A redirect.
@@ -238,6 +240,9 @@ impl Web {
         if path == "/sitemap.xml" && place == Place::At {
             return Target::Sitemap;
         }
+        if path == FEED && place == Place::At && kind == Kind::Changing {
+            return Target::Feed;
+        }
         if kind == Kind::EndlessHosts && place == Place::Below {
             return Target::Trap;
         }
@@ -291,6 +296,7 @@ impl Web {
                 reply.expect("the target was found by asking for this reply")
             }
             Target::Sitemap => self.sitemap(host),
+            Target::Feed => self.feed(host, moment),
             Target::Redirect(redirect) => {
                 let location = redirect.location.as_deref();
                 let mut reply = Reply::redirect(redirect.status, location.unwrap_or_default());
@@ -358,7 +364,6 @@ impl Web {
     /// When a [changing](Kind::Changing) page last changed, with one step per day; empty for
     /// others.
     fn modified(&self, id: PageId, moment: &Moment) -> String {
-        const FIRST_STEP: u64 = 1_767_225_600;
         if self.host(id).kind != Kind::Changing {
             return String::new();
         }
@@ -394,6 +399,29 @@ impl Web {
         Reply::typed(200, "application/xml", xml.into_bytes())
     }
 
+    /// The pages of a host that changed last, newest first, with the dates of their last changes.
+    fn feed(&self, host: u32, moment: &Moment) -> Reply {
+        let own = &self.hosts[host as usize];
+        let mut changes: Vec<(u64, u32)> = (0..own.n_pages)
+            .map(|page| {
+                let step = self.page_version(PageId { host, page }, moment.version);
+                (step, page)
+            })
+            .filter(|(step, _)| *step > 0)
+            .collect();
+        changes.sort_unstable_by(|a, b| b.cmp(a));
+        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        xml.push_str("<rss version=\"2.0\"><channel>\n");
+        for (step, page) in changes.into_iter().take(FEED_ENTRIES) {
+            let url = self.origin(&own.name) + &self.path(PageId { host, page });
+            let date = crate::http::date(FIRST_STEP + 86_400 * step);
+            xml.extend(["<item><link>", &url, "</link><pubDate>", &date]);
+            xml.push_str("</pubDate></item>\n");
+        }
+        xml.push_str("</channel></rss>\n");
+        Reply::typed(200, "application/rss+xml", xml.into_bytes())
+    }
+
     /// The robots file that applies to a host.
     #[must_use]
     pub fn robots(&self, host: u32) -> Robots {
@@ -404,6 +432,15 @@ impl Web {
         }
     }
 }
+
+/// The path of a feed.
+pub(crate) const FEED: &str = "/feed.xml";
+
+/// Maximum number of entries of a feed.
+const FEED_ENTRIES: usize = 50;
+
+/// The date of the first step of changing pages, in seconds since 1970.
+const FIRST_STEP: u64 = 1_767_225_600;
 
 /// Alternates between both statuses and both forms of the header.
 fn busy(moment: &Moment) -> Reply {

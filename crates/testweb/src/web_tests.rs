@@ -249,6 +249,35 @@ fn dates_of_change() {
 }
 
 #[test]
+fn feeds_list_the_latest_changes() {
+    let web = web();
+    let host = first(&web, Kind::Changing);
+    let name = &web.hosts()[host as usize].name;
+    let at = |target: &str, version| {
+        let moment = Moment {
+            version,
+            ..Moment::default()
+        };
+        let reply = get(&web, name, target, &moment);
+        (reply.status, String::from_utf8(reply.body).unwrap())
+    };
+    assert!(at("/", 0).1.contains("href=\"/feed.xml\""));
+    assert_eq!(at("/feed.xml", 0).1.matches("<item>").count(), 0);
+    let (status, feed) = at("/feed.xml", 9);
+    let date = "Sat, 10 Jan 2026 00:00:00 GMT";
+    let n_pages = web.hosts()[host as usize].n_pages;
+    for page in (0..n_pages).filter(|page| web.page_version(PageId { host, page: *page }, 9) == 9) {
+        let path = web.path(PageId { host, page });
+        let entry = format!("{path}</link><pubDate>{date}</pubDate>");
+        assert!(feed.contains(&entry), "{entry} in {feed}");
+    }
+    assert_eq!((status, feed.matches("<item>").count() <= 50), (200, true));
+    let plain = &web.hosts()[first(&web, Kind::Plain) as usize].name;
+    let missing = get(&web, plain, "/feed.xml", &Moment::default());
+    assert_eq!(missing.status, 404);
+}
+
+#[test]
 fn busy_hosts_ask_for_patience() {
     let web = web();
     let name = &web.hosts()[first(&web, Kind::Busy) as usize].name;

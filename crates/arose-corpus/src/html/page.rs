@@ -63,6 +63,9 @@ pub struct Metadata {
     pub canonical: Option<String>,
     /// `<link rel=alternate hreflang=…>` in order.
     pub alternates: Vec<Alternate>,
+    /// `<link rel=alternate>` of an RSS or Atom type in order, the first 16; empty if links are
+    /// [skipped](Links::Skip).
+    pub feeds: Vec<String>,
     /// The union of all `<meta name=robots>`.
     pub robots: MetaRobots,
     /// The first `<meta http-equiv=refresh>`.
@@ -275,6 +278,10 @@ impl Collector {
             let url = resolver.resolve(&alternate.url);
             url.map(|url| alternate.url = url).is_some()
         });
+        found.feeds.retain_mut(|feed| {
+            let url = resolver.resolve(feed);
+            url.map(|url| *feed = url).is_some()
+        });
         let n_links = self.hrefs.ends.len().min(resolver.left / LINK_BYTES);
         found.links.reserve_exact(n_links);
         let mut stays = Vec::new();
@@ -319,6 +326,10 @@ impl Collector {
         };
         if has_word(&rel, "canonical") && self.found.canonical.is_none() {
             self.found.canonical = Some(href);
+        } else if has_word(&rel, "alternate") && is_feed(tokenizer) {
+            if self.links != Links::Skip && self.found.feeds.len() < MAX_FEEDS {
+                self.found.feeds.push(href);
+            }
         } else if has_word(&rel, "alternate")
             && let Some(lang) = trimmed(tokenizer, "hreflang")
         {
@@ -375,6 +386,9 @@ const LINK_BYTES_SLACK: usize = 1 << 20;
 
 /// Memory of a link in addition to its bytes.
 const LINK_BYTES: usize = size_of::<Link>();
+
+/// Maximum number of feeds of a page.
+const MAX_FEEDS: usize = 16;
 
 /// No server accepts a longer base, and the time to resolve a link is proportional to its length.
 const MAX_BASE_BYTES: usize = 8 << 10;
@@ -467,6 +481,16 @@ fn strip_url_key(text: &str) -> &str {
 fn has_word(list: &str, word: &str) -> bool {
     list.split([' ', ',', '\t', '\n', '\r', '\x0c'])
         .any(|item| item.eq_ignore_ascii_case(word))
+}
+
+/// Whether a `link` has the media type of a feed.
+fn is_feed(tokenizer: &Tokenizer<'_>) -> bool {
+    let media_type = tokenizer.attribute("type").unwrap_or_default();
+    let media_type = media_type.split(';').next().unwrap_or_default().trim();
+    let feeds = ["application/rss+xml", "application/atom+xml"];
+    feeds
+        .iter()
+        .any(|feed| media_type.eq_ignore_ascii_case(feed))
 }
 
 /// An attribute without surrounding whitespace; none if empty.

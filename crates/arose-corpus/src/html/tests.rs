@@ -232,6 +232,21 @@ fn head_elements() {
 }
 
 #[test]
+fn feeds_are_no_other_languages() {
+    let found = metadata(
+        "<link rel=alternate type=application/rss+xml href=/rss><link rel='ALTERNATE home' \
+         type='Application/Atom+XML; charset=utf-8' hreflang=de href=' atom '>\
+         <link rel=alternate type=text/html href=/print><link rel=alternate \
+         type=application/rss+xml><link rel=feed type=application/rss+xml href=/no>",
+    );
+    let feeds = ["https://example.org/rss", "https://example.org/dir/atom"];
+    assert_eq!(found.feeds, feeds);
+    assert_eq!((found.alternates.len(), found.links.len()), (0, 0));
+    let many = "<link rel=alternate type=application/rss+xml href=f>".repeat(100);
+    assert_eq!(metadata(&many).feeds.len(), 16);
+}
+
+#[test]
 fn a_title_in_an_image_is_no_title() {
     let found = metadata("<svg><title>icon</title></svg><title>page</title>");
     assert_eq!(found.title.as_deref(), Some("page"));

@@ -56,6 +56,8 @@ pub(super) struct Recrawl {
     pub(super) places: HashMap<Place, PageId>,
     /// What their visits need.
     pub(super) waiting: HashMap<PageId, Waiting>,
+    /// Pages on their way from the schedule to the queues: they are read back from the archive.
+    n_recalled: usize,
     /// Pages that were queued when the last run ended, and are being read back.
     restored: HashSet<PageId>,
     /// Pages that somebody waits for.
@@ -79,7 +81,13 @@ pub(super) struct Recrawl {
     n_matching: f64,
     /// What is believed of pages, and since when.
     pub(super) believed: (u32, Option<Freshness>),
+    /// What was known of pages that have moved and whose new URLs are not fetched yet, by the
+    /// fingerprints of these. A crash forgets them, and the new URLs start without a past.
+    moved: HashMap<u128, Record>,
 }
+
+/// Moved pages whose new URLs are awaited, at most.
+const MAX_MOVED: usize = 1 << 16;
 
 /// A header of a request that asks for another version, and its value.
 type Condition = (&'static str, Box<str>);
@@ -126,6 +134,7 @@ impl Recrawl {
             known: Known::default(),
             schedule: Schedule::new(Value::Harmonic, least as u32),
             fixed: BTreeSet::new(),
+            n_recalled: 0,
             restored: again.values().copied().collect(),
             places: again.into_iter().collect(),
             waiting: HashMap::new(),
@@ -141,6 +150,7 @@ impl Recrawl {
             matched: HashMap::new(),
             n_matching: 0.0,
             believed: (0, None),
+            moved: HashMap::new(),
         };
         if recrawl.is_on {
             for (host, quality) in qualities {
@@ -217,7 +227,8 @@ impl Recrawl {
 
     /// Whether there will be pages to visit, however long none is due.
     pub(super) fn goes_on(&self) -> bool {
-        let n_pages = self.schedule.len() + self.fixed.len() + self.places.len();
+        let n_waiting = self.places.len() + self.n_recalled;
+        let n_pages = self.schedule.len() + self.fixed.len() + n_waiting;
         self.is_on && n_pages > 0
     }
 
@@ -267,6 +278,18 @@ impl Recrawl {
         }
         self.know(page, record, site);
         self.schedule.add(page, &self.known, now).unwrap_or(0)
+    }
+
+    /// Takes down that a page has moved to a URL.
+    pub(super) fn note_moved(&mut self, to: u128, record: Record) {
+        if self.moved.len() < MAX_MOVED || self.moved.contains_key(&to) {
+            self.moved.insert(to, record);
+        }
+    }
+
+    /// What was known of the page that has moved to a URL.
+    pub(super) fn take_moved(&mut self, to: u128) -> Option<Record> {
+        self.moved.remove(&to)
     }
 
     /// Takes down what lists say of pages. Each page counts once.
@@ -376,8 +399,14 @@ impl Crawl {
         }
         match visits.is_empty() {
             true => Ok(()),
-            false => self.background.send(Command::Recall(visits)),
+            false => self.recall(visits),
         }
+    }
+
+    /// Has pages read back from the archive.
+    pub(super) fn recall(&mut self, pages: Vec<PageId>) -> Result<(), Error> {
+        self.recrawl.n_recalled += pages.len();
+        self.background.send(Command::Recall(pages))
     }
 
     /// Looks at the pages again whose sites announce changes.
@@ -416,17 +445,23 @@ impl Crawl {
         if pages.is_empty() {
             return Ok(());
         }
-        self.background.send(Command::Recall(pages))?;
+        self.recall(pages)?;
         self.settle()
     }
 
     /// Queues pages to be visited again.
     pub(super) fn take_recalled(&mut self, recalls: Vec<Recall>) -> Result<(), Error> {
         let n = recalls.len();
+        self.recrawl.n_recalled = self.recrawl.n_recalled.saturating_sub(n);
         for (page, recalled) in recalls {
             let is_queued = self.recrawl.restored.remove(&page);
             let is_urgent = self.recrawl.urgent.remove(&page);
-            let Some(recalled) = recalled else { continue };
+            // Not committed yet, or its archive is not there at present.
+            let Some(recalled) = recalled else {
+                let tomorrow = self.date().saturating_add(DAY);
+                self.recrawl.visit_at(page, tomorrow);
+                continue;
+            };
             if is_queued {
                 let is_full = false;
                 let waiting = Waiting { recalled, is_full };

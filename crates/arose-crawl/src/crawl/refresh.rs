@@ -157,7 +157,7 @@ impl Crawl {
             answer.push_str(&refresh.to_line(text));
         }
         if !pages.is_empty() {
-            self.background.send(Command::Recall(pages))?;
+            self.recall(pages)?;
         }
         live::remove(&self.folder.join(ORDER))?;
         let path = self.folder.join(ANSWER);

@@ -17,6 +17,19 @@ const CHECKED: u64 = 100;
 /// Times that nothing may be at a URL before it is gone.
 const TRIES: u8 = 3;
 
+/// How much an old URL of a page matters, compared with the page: somebody may take a move back.
+const MOVED: f64 = 0.1;
+
+/// Whether a status says that a page has moved for good.
+fn is_move(status: u16) -> bool {
+    matches!(status, 301 | 308)
+}
+
+/// Whether a page with content has moved, as the status of the next visit says.
+fn is_moved(before: &Record, status: u16) -> bool {
+    is_move(status) && matches!(before.status, 200..=299)
+}
+
 impl Crawl {
     /// Whether a response "not modified" is one of those that are checked.
     pub(super) fn is_to_check(&mut self, page: &Page, response: &Response) -> bool {
@@ -70,6 +83,7 @@ impl Crawl {
             depth: u8::try_from(report.depth).unwrap_or(u8::MAX),
             digest: report.version.digest,
         };
+        let record = self.with_past(record);
         let mut slot = Slot {
             record,
             sketch: report.version.sketch,
@@ -85,6 +99,38 @@ impl Crawl {
             page,
             slot,
             moves: true,
+        }
+    }
+
+    /// The record of a new page, with the past that it had at another URL.
+    fn with_past(&mut self, mut record: Record) -> Record {
+        let before = self.recrawl.take_moved(record.fingerprint.key());
+        if let Some(before) = before.filter(|_| matches!(record.status, 200..=299)) {
+            let importance = record.stats.importance().max(before.stats.importance());
+            let history = before.stats.history();
+            record.stats = Stats::new(record.stats.last, importance).with_history(history);
+            record.first = before.first;
+        }
+        record
+    }
+
+    /// Takes down whether a page has moved since the last visit, or has come back.
+    fn note_move(&mut self, report: &Report, before: &Record, record: &mut Record) {
+        let is_back = is_move(before.status) && matches!(report.status, 200..=299);
+        let factor = match is_moved(before, report.status) {
+            true => MOVED,
+            false if is_back => 1.0 / MOVED,
+            false => return,
+        };
+        record
+            .stats
+            .set_importance(before.stats.importance() * factor);
+        if is_back {
+            return;
+        }
+        self.counters.add(Counter::MovedPages, 1);
+        if let Some(to) = report.leads_to {
+            self.recrawl.note_moved(to, *before);
         }
     }
 
@@ -119,11 +165,14 @@ impl Crawl {
                     let host = self.frontier.sites[site as usize].host;
                     self.journal.push(Event::Signals { host, quality });
                 }
-                record.stats.visit(date, is_changed);
+                // Another address is no other content.
+                let is_moved = is_moved(&revisit.slot.record, report.status);
+                record.stats.visit(date, is_changed && !is_moved);
                 record.state = State::Live;
                 if report.status == 304 {
                     self.counters.add(Counter::NotModified, 1);
                 } else {
+                    self.note_move(report, &revisit.slot.record, record);
                     record.status = report.status;
                 }
                 if is_changed {

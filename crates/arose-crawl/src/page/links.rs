@@ -27,6 +27,9 @@ pub(super) struct Recent {
 /// Links that are remembered, a power of two.
 pub(super) const N_RECENT: usize = 1 << 17;
 
+/// Feeds of a page that are read: one for all entries and a few for parts of the site.
+const MAX_FEEDS: usize = 4;
+
 /// A link as it was found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Link<'a> {
@@ -109,6 +112,25 @@ impl Reader {
             let link = Link {
                 text,
                 kind: Kind::Requisite,
+                is_redirect: false,
+                class: 0,
+                name: ("", ""),
+            };
+            self.add_link(job, &link, report);
+        }
+    }
+
+    /// Adds the feeds of a home page or a seed, which list pages as sitemaps do. They come before
+    /// its links, which may lead to the same URLs as if they were pages.
+    pub(super) fn add_feeds(&mut self, job: &Job, metadata: &html::Metadata, report: &mut Report) {
+        let is_home = job.depth == 0 || job.url.rest() == "/";
+        if !is_home || !self.shared.settings.scope.sitemaps {
+            return;
+        }
+        for text in metadata.feeds.iter().take(MAX_FEEDS) {
+            let link = Link {
+                text,
+                kind: Kind::Sitemap,
                 is_redirect: false,
                 class: 0,
                 name: ("", ""),

@@ -1,10 +1,13 @@
 //! Pages that are visited again, in virtual time: a simulated web whose pages change.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use arose::mix::SplitMix;
@@ -15,6 +18,7 @@ use arose_crawl::{
     Control, Crawl, End, PageInfo, Refresh, Seams, Settings, Summary, index_lines, list_pages,
 };
 use arose_dedup::disk::Recording;
+use testweb::{Config, Kind, PageCount, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{Instant, sleep};
 
@@ -39,6 +43,10 @@ enum Page {
     Leaving(u64),
     /// Says "not modified" whatever happens, and has other words every so many seconds.
     Lying(u64),
+    /// Is at `/q` instead of `/p` after so many seconds.
+    Moving(u64),
+    /// Has senseless validators: tags of 64 kB and dates of the future and of 1970.
+    Senseless,
 }
 
 /// Time, host, target and status of a request.
@@ -76,10 +84,28 @@ impl Web {
             .find_map(|line| line.strip_prefix("If-None-Match: "));
         let (status, etag, body) = self.page_at(host, &target, now);
         let is_same = condition.is_some_and(|tag| tag.trim() == etag);
-        let lies = matches!(self.kind(host, &target), Some(Page::Lying(_)));
-        let status = match condition.is_some() && (is_same || lies) {
+        let kind = self.kind(host, &target);
+        let lies = matches!(kind, Some(Page::Lying(_) | Page::Senseless));
+        let is_asked = condition.is_some() || request.contains("\r\nIf-Modified-Since: ");
+        let status = match is_asked && (is_same || lies) {
             true => 304,
             false => status,
+        };
+        tell(&target);
+        let location = match status {
+            301 => format!("Location: /q{}\r\n", &target[2..]),
+            _ => String::new(),
+        };
+        let etag = match kind {
+            Some(Page::Senseless) => format!("\"{}\"", "x".repeat(64 << 10)),
+            _ => etag,
+        };
+        let modified = match kind {
+            Some(Page::Senseless) if host % 2 == 0 => {
+                "Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
+            }
+            Some(Page::Senseless) => "Last-Modified: Fri, 31 Dec 9999 23:59:59 GMT\r\n",
+            _ => "",
         };
         self.log.borrow_mut().push((now, host, target, status));
         let body = if status == 304 { String::new() } else { body };
@@ -91,13 +117,15 @@ impl Web {
             304 => String::new(),
             _ => format!("Content-Length: {}\r\n", body.len()),
         };
-        let head = format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{tag}{length}\r\n");
+        let head = format!(
+            "HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{tag}{modified}{location}{length}\r\n"
+        );
         [head.as_bytes(), body.as_bytes()].concat()
     }
 
     fn kind(&self, host: u8, target: &str) -> Option<Page> {
-        let number = target.strip_prefix("/p")?.parse().ok()?;
-        Some((self.page)(host, number))
+        let number = target.strip_prefix(['/'])?.strip_prefix(['p', 'q'])?;
+        Some((self.page)(host, number.parse().ok()?))
     }
 
     fn page_at(&self, host: u8, target: &str, now: u64) -> (u16, String, String) {
@@ -117,6 +145,13 @@ impl Web {
         {
             return (410, String::new(), "gone".to_owned());
         }
+        let is_old = target.starts_with("/p");
+        match kind {
+            Page::Moving(after) if is_old == (age <= after) => {}
+            Page::Moving(_) if is_old => return (301, String::new(), "elsewhere".to_owned()),
+            _ if is_old => {}
+            _ => return (404, String::new(), "nothing".to_owned()),
+        }
         let number: u32 = target[2..].parse().unwrap();
         let words = words(u64::from(host) << 40 | u64::from(number) << 20 | version);
         let links: Vec<String> = match number {
@@ -130,7 +165,7 @@ impl Web {
             _ => String::new(),
         };
         let etag = match kind {
-            Page::Noisy => String::new(),
+            Page::Noisy | Page::Senseless => String::new(),
             _ => format!("\"{host}-{number}-{version}\""),
         };
         (200, etag, format!("{noise}<p>{words} {}", links.join(" ")))
@@ -192,6 +227,17 @@ fn crawl(
     settings: Settings,
     page: fn(u8, u32) -> Page,
 ) -> (Summary, Vec<Request>) {
+    crawl_and(folder, began, settings, page, |_| {})
+}
+
+/// The same, and something is done whenever the crawl looks at the calendar.
+fn crawl_and(
+    folder: &Path,
+    began: u64,
+    settings: Settings,
+    page: fn(u8, u32) -> Page,
+    at: impl Fn(u64) + 'static,
+) -> (Summary, Vec<Request>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -203,7 +249,10 @@ fn crawl(
         let seams = Seams {
             connector: Rc::new(web.clone()),
             resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
-            clock: Box::new(move || clock.date()),
+            clock: Box::new(move || {
+                at(clock.date().as_secs());
+                clock.date()
+            }),
             priority: Box::new(|_, depth| depth),
             is_ours: Box::new(|_| true),
         };
@@ -368,6 +417,17 @@ fn changing(_: u8, page: u32) -> Page {
     }
 }
 
+/// Visits by the second, and small files, so that much happens.
+fn hurried(seconds: f64, n_run: u64) -> Settings {
+    let mut settings = settings(seconds);
+    settings.polite.delay = 0.5;
+    settings.recrawl.per_second = 2.0;
+    settings.recrawl.min_interval = 10.0;
+    settings.archive.compact = if n_run % 2 == 0 { 4000 } else { 64 << 20 };
+    settings.archive.max_file = 40_000;
+    settings
+}
+
 /// At fifty moments the process is killed or the power is cut: no visit is lost or counted twice.
 #[test]
 fn statistics_survive_power_cuts() {
@@ -380,12 +440,7 @@ fn statistics_survive_power_cuts() {
     let mut run = |disk: &Disk| {
         restore(disk, &root);
         let recording = Recording::start(&root);
-        let mut settings = settings(120.0);
-        settings.polite.delay = 0.5;
-        settings.recrawl.per_second = 2.0;
-        settings.recrawl.min_interval = 10.0;
-        settings.archive.compact = if n_run % 2 == 0 { 4000 } else { 64 << 20 };
-        settings.archive.max_file = 40_000;
+        let settings = hurried(120.0, n_run);
         let began = BEGIN + n_run * 10_000;
         n_run += 1;
         crawl(&root, began, settings, changing);
@@ -406,6 +461,198 @@ fn statistics_survive_power_cuts() {
         } else {
             run(&left);
         }
+    }
+}
+
+const KILLED: &str = "AROSE_RECRAWL_KILLED";
+
+/// Says which page is asked for, if a parent listens.
+fn tell(target: &str) {
+    if std::env::var_os(KILLED).is_some() {
+        println!("\nasked {target}");
+    }
+}
+
+/// The process that the next test kills; without a directory in the environment there is nothing
+/// to do.
+#[test]
+fn child() {
+    let Ok(text) = std::env::var(KILLED) else {
+        return;
+    };
+    let (n_run, folder) = text.split_once(' ').unwrap();
+    let n_run: u64 = n_run.parse().unwrap();
+    let began = BEGIN + n_run * 10_000;
+    crawl(Path::new(folder), began, hurried(1000.0, n_run), changing);
+}
+
+/// A process is killed at fifty moments, after a random number of requests: no visit is lost or
+/// counted twice.
+#[test]
+fn statistics_survive_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("crawl");
+    std::fs::create_dir(&root).unwrap();
+    let mut random = SplitMix::new(23);
+    let mut n_visits = 0.0;
+    for n_run in 0..50 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["recrawl::child", "--exact", "--nocapture"])
+            .env(KILLED, format!("{n_run} {}", root.display()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut asked = lines.filter(|line| line.as_ref().unwrap().starts_with("asked "));
+        let n_asked = 1 + random.below(200) as usize;
+        let last = asked.nth(n_asked);
+        child.kill().unwrap();
+        let end = child.wait().unwrap();
+        assert!(last.is_some() && !end.success(), "{n_asked}: {end:?}");
+        // The next run takes up what was left.
+        let began = BEGIN + n_run * 10_000 + 5_000;
+        crawl(&root, began, hurried(5.0, n_run), changing);
+        check_statistics(&root, began + 5);
+        check_references(&root);
+        let pages = listed(&root, began + 5);
+        let days: f32 = pages
+            .values()
+            .map(|page| page.history.unchanged + page.history.changed)
+            .sum();
+        assert!(days >= n_visits, "{days} days of {n_visits}");
+        n_visits = days;
+    }
+}
+
+fn moving(_: u8, page: u32) -> Page {
+    match page {
+        0 => Page::Constant,
+        n if n % 2 == 0 => Page::Moving(5400),
+        _ => Page::Changing(1800),
+    }
+}
+
+/// A page that has moved has its past at its new URL. The old one is still asked for, but less
+/// often, and nothing starves.
+#[test]
+fn moved_pages_keep_their_past() {
+    let folder = tempfile::tempdir().unwrap();
+    let seconds = 5.0 * 3600.0;
+    let (summary, log) = crawl(folder.path(), BEGIN, settings(seconds), moving);
+    let pages = listed(folder.path(), BEGIN + seconds as u64);
+    let n_moved = u64::from(N_HOSTS) * u64::from((N_PAGES - 1) / 2);
+    assert_eq!(summary.counters.get(Counter::MovedPages), n_moved);
+    let (mut n_old, mut n_new) = (0, 0);
+    for host in 0..N_HOSTS {
+        for number in (2..N_PAGES).step_by(2) {
+            let [old, new] = ["p", "q"].map(|name| {
+                let url = format!("http://10.0.0.{host}/{name}{number}");
+                &pages[&url]
+            });
+            assert_eq!((old.state, old.status), ("live", 301));
+            assert_eq!((new.state, new.status, new.first), ("live", 200, old.first));
+            // Three visits or so before it moved.
+            assert!(new.history.unchanged > 0.03, "{new:?}");
+            assert_eq!(new.history.n_changes, 0.0, "{new:?}");
+            let asked = |name: &str| {
+                let target = format!("/{name}{number}");
+                let late = log.iter().filter(|(time, ..)| *time > BEGIN + 9000);
+                late.filter(|(_, other, of, _)| *other == host && *of == target)
+                    .count()
+            };
+            assert!(asked("q") > 0, "/q{number} of {host} starves");
+            n_old += asked("p");
+            n_new += asked("q");
+        }
+    }
+    assert!(n_old > 0 && 2 * n_old < n_new, "{n_old} {n_new}");
+    assert_eq!(summary.counters.balance(), 0);
+    check_references(folder.path());
+}
+
+/// Tags of 64 kB and dates that cannot be are not sent back, and pages are visited all the same.
+#[test]
+fn senseless_validators_are_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (summary, log) = crawl(folder.path(), BEGIN, settings(3600.0), |_, _| {
+        Page::Senseless
+    });
+    assert!(summary.counters.get(Counter::Revisits) > 300);
+    assert_eq!(summary.counters.get(Counter::NotModified), 0);
+    assert_eq!(summary.counters.get(Counter::Changed), 0);
+    assert!(log.iter().all(|(.., status)| *status == 200), "{log:?}");
+    check_statistics(folder.path(), BEGIN + 3600);
+}
+
+/// Over HTTP: the feeds of changing hosts are found on their home pages and visited, their entries
+/// announce changes, and the crawler stays polite. A day takes a quarter of a second.
+#[test]
+fn feeds_are_found_and_heard() {
+    let server = Server::start(Config {
+        kinds: vec![(Kind::Changing, 1)],
+        pages: PageCount::Fixed(20),
+        ..Config::plain(4)
+    });
+    let server = server.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = crate::web::settings(&server);
+    settings.polite.delay = 0.01;
+    settings.stop.seconds = 8.0;
+    settings.recrawl.on = true;
+    settings.recrawl.per_second = 60.0;
+    settings.recrawl.min_interval = 3600.0;
+    let mut seams = Seams::real(&settings).unwrap();
+    let (control, start) = (Arc::clone(&server.control), std::time::Instant::now());
+    seams.clock = Box::new(move || {
+        let days = start.elapsed().as_secs_f64() * 4.0;
+        control.set_version(days as u64);
+        // Changing pages have the dates of these days.
+        Duration::from_secs_f64(1_767_225_600.0 + days * 86_400.0)
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let seeds = crate::web::homes(&server);
+    let summary = tokio::task::LocalSet::new().block_on(&runtime, async {
+        let mut crawl = Crawl::open(folder.path(), settings, seams).unwrap();
+        crawl.add_seeds(seeds.into_iter()).unwrap();
+        crawl.run(&Control::default()).await.unwrap()
+    });
+    let n_feeds = server
+        .log()
+        .records
+        .iter()
+        .filter(|record| &*record.target == "/feed.xml" && record.status == 200)
+        .count();
+    let counters = &summary.counters;
+    assert!(n_feeds > 12, "{n_feeds} requests for feeds: {summary:?}");
+    assert!(counters.get(Counter::Signals) > 20, "{counters:?}");
+    assert_eq!(counters.get(Counter::ImplausibleSignals), 0);
+    assert!(counters.get(Counter::Changed) > 20, "{counters:?}");
+    crate::web::check_polite(&server, Duration::from_millis(10));
+    server.stop().unwrap();
+}
+
+/// A running crawl asks for a page that somebody wants within a second and the delay of its host.
+#[test]
+fn refresh_starts_within_the_delay_of_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, order) = (BEGIN + 900, folder.path().join("refresh"));
+    let is_given = Cell::new(false);
+    let settings = settings(1200.0);
+    let delay = settings.polite.delay.ceil() as u64;
+    let (_, log) = crawl_and(folder.path(), BEGIN, settings, changing, move |now| {
+        if now >= at && !is_given.replace(true) {
+            std::fs::write(&order, "http://10.0.0.2/p7\nhttp://10.0.0.3/p9\n").unwrap();
+        }
+    });
+    for (host, page) in [(2, "/p7"), (3, "/p9")] {
+        let first = log
+            .iter()
+            .find(|(time, other, target, _)| *time >= at && *other == host && target == page);
+        let (time, ..) = first.expect("the page was wanted");
+        assert!(*time <= at + 2 + delay, "{page} after {} s", time - at);
     }
 }
 

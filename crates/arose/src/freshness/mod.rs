@@ -26,6 +26,7 @@
 //!
 //! Times are in days, rates per day.
 
+mod entry;
 mod exponential;
 mod optimum;
 mod rates;
