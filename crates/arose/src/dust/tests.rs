@@ -371,8 +371,8 @@ fn many_templates() {
     assert!(learner.n_ignored() > 10_000);
 }
 
-/// Requests under way in one learner are resumed in another: a deferred URL is audited, and a failed
-/// audit finds the wrong rule.
+/// Requests under way in one learner are resumed in another: a deferred URL is audited, and a
+/// failed audit finds the wrong rule.
 #[test]
 fn errands_are_resumed() {
     let sid = standing("a.b/p/*", "parameter sid");
