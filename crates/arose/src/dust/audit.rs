@@ -69,6 +69,13 @@ impl Learner {
                 Some(other) => {
                     self.compare(other == content, content, url, &canonical.rules, wanted)
                 }
+                None if self.is_blank(&canonical) => {
+                    for id in canonical.rules {
+                        if self.rules[id as usize].standing.n_same == 0 {
+                            self.change(id, State::Suspended);
+                        }
+                    }
+                }
                 None if canonical.is_fetchable => {
                     let compare = Wish::Compare {
                         content,
@@ -93,6 +100,12 @@ impl Learner {
             }
             (Wish::Blame(blame, id), other) => self.blame(blame, id, other),
         }
+    }
+
+    /// Returns whether a rule was accepted because no page was found with its part.
+    fn is_blank(&self, canonical: &Canonical) -> bool {
+        let mut rules = canonical.rules.iter().map(|&id| &self.rules[id as usize]);
+        rules.any(|rule| rule.n_blank > 0 && rule.standing.n_same == 0)
     }
 
     /// Compares the content of an audited URL with that of its canonical form.

@@ -7,12 +7,12 @@ use super::standing::{Standing, State};
 const EARLY: f64 = 12.0;
 /// Number of deferred URLs that are all audited if nobody has seen evidence for the rule.
 const UNTESTED: u32 = 20;
-/// Number of audits of a rule of a site, and one more for so many pages of the site: links to one
-/// page by the thousand are no reason for more.
-const ENOUGH: u32 = 30;
+/// Number of audits of a rule of a site, for parts with few values and for others, and one more for
+/// so many pages of the site: links to one page by the thousand are no reason for more.
+const ENOUGH: [u32; 2] = [30, 12];
 const PAGES: u32 = 10;
 /// Number of audits that a rule may have in its template in any case.
-const ANYWAY: u32 = 5;
+const ANYWAY: u32 = 2;
 
 /// The state of a rule in the learner.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub(super) struct Hypothesis {
     pub(super) n_new: u32,
     /// Probes without a page.
     pub(super) n_failed: u32,
+    /// URLs with this part whose responses are no pages.
+    pub(super) n_blank: u32,
     /// Probes whose pages have not come yet.
     pub(super) n_open: u32,
 }
@@ -49,6 +51,11 @@ pub(super) struct OfSite {
 }
 
 impl OfSite {
+    /// Returns whether the rule is active in some template, and wrong in none.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.n_active > 0 && self.n_wrong == 0
+    }
+
     /// Counts a template whose state has changed.
     pub(super) fn note(&mut self, before: State, now: State) {
         let is_wrong = |state| matches!(state, State::Rejected | State::Suspended);
@@ -77,8 +84,9 @@ impl Hypothesis {
         if standing.n_same == 0 && standing.n_deferred <= UNTESTED {
             return 1.0;
         }
-        let is_enough = of_site.n_audited >= ENOUGH + n_pages / PAGES;
-        if is_enough && standing.n_audited >= ANYWAY {
+        let enough = ENOUGH[usize::from(self.is_session())];
+        let is_enough = of_site.n_audited >= enough + n_pages / PAGES;
+        if is_enough && standing.n_audited >= ANYWAY && standing.n_same > 0 {
             return 0.0;
         }
         let early = 0.5 * EARLY / (EARLY + f64::from(standing.n_deferred));

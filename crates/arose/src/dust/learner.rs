@@ -18,6 +18,8 @@ const MAX_FAILED: u32 = 5;
 const MAX_RULES: usize = 64;
 /// One site may have one in this many of all hypotheses.
 const SITE_PART: usize = 20;
+/// Number of responses without a page after which a rule that other templates confirm is active.
+const MIN_BLANK: u32 = 5;
 /// Maximum number of rounds in which rules are applied.
 const MAX_ROUNDS: usize = 10;
 /// Equal pairs that a rule about session IDs needs in a template if it is active in another
@@ -260,6 +262,7 @@ impl Learner {
             self.grant(url, content, wish, &mut wanted);
         }
         let Some(content) = content else {
+            self.learn_nothing(url);
             return wanted;
         };
         let own = self.canonical(url).map_or(url.to_owned(), |form| form.url);
@@ -272,6 +275,37 @@ impl Learner {
             self.learn(&own, content, is_wish, &mut wanted);
         }
         wanted
+    }
+
+    /// Records a response without a page. Links to missing pages have session IDs too, and no pair
+    /// of pages can show that these do not matter. So a rule that is active in another template of
+    /// the site, and wrong in none, becomes active after some of them. A page that an audit finds
+    /// suspends it.
+    fn learn_nothing(&mut self, url: &str) {
+        let Some(parts) = Parts::of(url) else {
+            return;
+        };
+        let template = parts.template();
+        for rule in Rule::candidates(url) {
+            let is_parameter = matches!(rule, Rule::Parameter(_));
+            let site = key(&format!("{} {rule}", parts.site()));
+            let is_confirmed = |site: &OfSite| site.is_confirmed();
+            if !is_parameter || !self.of_sites.get(&site).is_some_and(is_confirmed) {
+                continue;
+            }
+            let Some(id) = self.hypothesis(&template, &rule) else {
+                continue;
+            };
+            let rule = self.touch(id);
+            let standing = &mut rule.standing;
+            if standing.state == State::Testing && standing.n_same + standing.n_different == 0 {
+                rule.n_blank += 1;
+                if rule.n_blank >= MIN_BLANK {
+                    standing.is_removable = true;
+                    self.change(id, State::Active);
+                }
+            }
+        }
     }
 
     /// Counts how frequent a content is among the paths of a site.
@@ -382,7 +416,7 @@ impl Learner {
             false => self.config.strict.same,
         };
         let of_site = self.of_sites.get(&rule.of_site());
-        let is_confirmed = of_site.is_some_and(|site| site.n_active > 0 && site.n_wrong == 0);
+        let is_confirmed = of_site.is_some_and(OfSite::is_confirmed);
         let start = if rule.has_prior {
             Sequential::KNOWN
         } else {
@@ -508,6 +542,7 @@ impl Learner {
             n_values: 0,
             n_new: 0,
             n_failed: 0,
+            n_blank: 0,
             n_open: 0,
         });
         self.scopes.entry(key(scope)).or_default().push(id);

@@ -16,12 +16,12 @@
 //! count.
 //!
 //! *Guard.* A rule never drops a URL. A URL whose canonical form is known is *deferred*, and some
-//! deferred URLs are fetched nevertheless: 2%, but no more than 30 such *audits* of a rule in a site
-//! and one for every ten of its pages; up to half of the first ones if the rule is about a
-//! parameter with few values; all of the first 20 if a person switched it on without evidence. If
-//! an audit finds other content than that of the
-//! canonical form, each rule involved is tried alone, and the wrong one is suspended. The caller
-//! then fetches the URLs that this rule deferred.
+//! deferred URLs are fetched nevertheless: 2%, but no more than 12 such *audits* of a rule in a
+//! site and one for every ten of its pages; up to half of the first ones, and 30 instead of 12, if
+//! the rule is about a parameter with few values; all of the first 20 if a person switched it on
+//! without evidence. If an audit finds other content than that of the canonical form, each rule
+//! involved is tried alone, and the wrong one is suspended. The caller then fetches the URLs that
+//! this rule deferred.
 //!
 //! *Papers.* Bar-Yossef, Keidar & Schonfeld 2007 (rules from logs, checked with few requests); Wald
 //! 1945 (sequential tests). *Parameters.* [`Config`]. *Cost.* About 5 µs of CPU time per URL, and

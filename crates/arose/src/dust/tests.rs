@@ -371,8 +371,8 @@ fn many_templates() {
     assert!(learner.n_ignored() > 10_000);
 }
 
-/// Requests under way in one learner are resumed in another: a deferred URL is audited, and a failed
-/// audit finds the wrong rule.
+/// Requests under way in one learner are resumed in another: a deferred URL is audited, and a
+/// failed audit finds the wrong rule.
 #[test]
 fn errands_are_resumed() {
     let sid = standing("a.b/p/*", "parameter sid");
@@ -469,6 +469,38 @@ fn templates_of_a_site_confirm_each_other() {
             false => assert!((3..=6).contains(&n_fetched), "{n_fetched}"),
         }
     }
+}
+
+/// Links to missing pages, each with a new session ID, end where other pages have shown that the ID
+/// does not matter; a page among them suspends the rule.
+#[test]
+fn missing_pages_end() {
+    let mut learner = learner_without_prior();
+    for n in 0..40 {
+        let url = format!("http://a.b/one/{n}?sid={:x}", 7919 * n);
+        feed(&mut learner, &url, &|_| Some(n));
+    }
+    learner.take_events();
+    let url = |n: u64| format!("http://a.b/none/1?sid={:x}", 7919 * n);
+    let mut n_fetched = 0;
+    let visit = |learner: &mut Learner, n: u64, content: Option<u64>| {
+        let url = url(n);
+        let is_fetched = match learner.place(&url) {
+            Place::Fetch => true,
+            Place::Same(canonical) => learner.defer(&url, &canonical),
+        };
+        if is_fetched {
+            feed(learner, &url, &|_| content);
+        }
+        is_fetched
+    };
+    for n in 0..1000 {
+        n_fetched += usize::from(visit(&mut learner, n, None));
+    }
+    assert!((5..60).contains(&n_fetched), "{n_fetched}");
+    // A page that came back is found by the audits.
+    let n_pages = (1000..3000).filter(|&n| visit(&mut learner, n, Some(n)));
+    assert!(n_pages.count() > 100);
 }
 
 fn key_of(url: &str) -> u64 {
