@@ -336,14 +336,16 @@ impl Level {
 
 impl Score {
     /// Returns the level of the score. A page without own text is a duplicate only if it is nearly
-    /// equal.
+    /// equal. That takes at least [`MIN_OWN`] common word pairs, since very short texts with other
+    /// symbols have the same tokens (`C++`, `C#`).
     #[must_use]
     pub fn level(&self) -> Level {
+        let is_nearly_equal = self.u >= NEARLY_EQUAL && self.n_chain as f64 >= MIN_OWN;
         let weighted = match self.own.iter().all(|&own| own >= MIN_OWN) {
             true => self.s,
             false => 0.0,
         };
-        if weighted >= SAME || self.u >= NEARLY_EQUAL {
+        if weighted >= SAME || is_nearly_equal {
             Level::Same
         } else if weighted >= CONTENT {
             Level::Content

@@ -161,10 +161,10 @@ fn pages_without_own_text() {
 
 #[test]
 fn levels() {
-    let level = |s: f64, u: f64, own: [f64; 2]| {
-        let n_chain = 0;
-        Score { s, u, own, n_chain }.level()
-    };
+    let level_of =
+        |s: f64, u: f64, own: [f64; 2], n_chain: usize| Score { s, u, own, n_chain }.level();
+    let level = |s, u, own| level_of(s, u, own, 5);
+    assert_eq!(level_of(0.0, 1.0, [4.0; 2], 4), Level::Alike);
     let own = [5.0, 5.0];
     for (s, u, own, expected) in [
         (0.9, 0.0, own, Level::Same),
