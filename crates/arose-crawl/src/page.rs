@@ -15,7 +15,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arose::digest::digest64;
 use arose::focus::LinkWords;
 use arose_corpus::html::{self, Links, Switch};
 use arose_corpus::payload;
@@ -518,10 +517,8 @@ impl Reader {
         if shared.settings.rules.on {
             report.likeness = Likeness::of(&page);
         }
-        let original = report.original.as_ref();
-        let original = original.filter(|_| !report.version.is_same);
-        report.novelty.original = original.map(|original| digest64(original.url.as_bytes()));
-        report.novelty.shape = shape(&job.url, &page.text, original.is_some());
+        report.novelty.is_duplicate = report.original.is_some() && !report.version.is_same;
+        report.novelty.shape = shape(&job.url, &page.text);
         self.judge_quality(job, &page, report);
         self.judge_topic(job, &page, report);
         // Whoever names a seed wants what it leads to.

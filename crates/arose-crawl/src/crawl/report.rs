@@ -201,7 +201,7 @@ impl Crawl {
     fn record_novelty(&mut self, id: HostId, rest: &str, page: Novelty) {
         let stale_after = self.settings().duplicates.stale_after;
         let host = &mut self.frontier.hosts[id as usize];
-        if page.original.is_some() || page.shape.is_some() || host.folders.is_some() {
+        if page.is_duplicate || page.shape.is_some() || host.folders.is_some() {
             let folders = host.folders.get_or_insert_default();
             folders.record(rest, page, stale_after);
         }

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(back, format!("{host:?}"));
         let mut folders = Folders::default();
         let page = Novelty {
-            original: Some(3),
+            is_duplicate: true,
             ..Novelty::default()
         };
         (0..9).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));

@@ -5,23 +5,16 @@
 //!
 //! *Idea.* Every page says something about the *patterns* that its URL belongs to: the directories
 //! above it, up to the host itself, and the names of its query parameters. A page is new, or it
-//! repeats: by content, if it is one more copy of a page that the host has shown many times, or by
-//! links, if it has the words of an earlier page, digits and URLs aside, and links to more URLs of
-//! its own kind. If it has these words and leads nowhere it counts only where others have repeated.
-//! A pattern whose last pages all repeated is *stale* and gets one request per day. One new page
-//! clears it. A run of repeats counts against the most specific pattern that it fills, so a
-//! calendar does not close its host.
+//! repeats: by content, if it is a duplicate, or by links, if it has the words of an earlier page,
+//! digits and URLs aside, and links to more URLs of its own kind. If it has these words and leads
+//! nowhere it counts only where others have repeated. A pattern whose last pages all repeated is
+//! *stale* and gets one request per day. One new page clears it. A run of repeats counts against
+//! the most specific pattern that it fills, so a calendar does not close its host.
 //!
-//! Duplicates alone are no trap: a mirror, an older version and a manual that is translated in part
-//! copy each page a few times, and pages of a reference may resemble one page by the hundred. A
-//! trap shows the same pages for ever. So the first [`COPIES`] copies of a page are not repeats,
-//! nor the first [`VARIANTS`] pages that resemble it in words of their own.
-//!
-//! *Cost.* About 40 bytes per pattern in which something repeated, 16 per text whose words are
-//! compared and 24 per page that was copied, at most [`MOST`], [`MOST_TEXTS`] and [`MOST_COPIED`]
-//! of them. A trap that shows *n* pages gets at most [`COPIES`] times *n* requests before its pages
-//! count. *Error.* A directory of short pages that differ in numbers alone, and link to each other,
-//! counts as stale. Its URLs wait, and `duplicates.stale_after = 0` turns this off.
+//! *Cost.* About 40 bytes per pattern in which something repeated and 16 per text whose words are
+//! compared, at most [`MOST`] of each. *Error.* A directory of short pages that differ in numbers
+//! alone, and link to each other, counts as stale. Its URLs wait, and `duplicates.stale_after = 0`
+//! turns this off.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -33,24 +26,16 @@ use crate::journal::{Decoder, push_number};
 /// How often a stale pattern is tried.
 pub(crate) const PROBE: Duration = Duration::from_secs(24 * 3600);
 
-/// Patterns watched at a host; beyond that a site makes them up faster than they could matter.
+/// Patterns and texts watched at a host; beyond that a site makes them up faster than they could
+/// matter.
 const MOST: usize = 4096;
-/// Texts whose words are compared.
-const MOST_TEXTS: usize = 1 << 15;
-/// Pages of which copies are counted; beyond that every copy is a repeat.
-const MOST_COPIED: usize = 1 << 15;
-
-/// Copies of a page that a host may have: the languages of a manual, and mirrors.
-const COPIES: u16 = 16;
-/// Pages that may resemble one page in words of their own.
-const VARIANTS: u16 = 1024;
 
 /// What a page added to what its host had shown before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Novelty {
-    /// Stands for the page that it duplicates.
-    pub(crate) original: Option<u64>,
-    /// The digest of its words without digits and URLs, for duplicates and where traps are likely.
+    /// Whether the page duplicates another one.
+    pub(crate) is_duplicate: bool,
+    /// The digest of its words without digits and URLs, where traps are likely.
     pub(crate) shape: Option<u64>,
     /// Whether it links to further URLs of its own kind.
     pub(crate) leads_on: bool,
@@ -62,8 +47,6 @@ pub(crate) struct Folders {
     runs: HashMap<u64, Streak>,
     /// Digests of words without digits and URLs.
     shapes: HashSet<u64>,
-    /// How many copies of a page there were.
-    copies: HashMap<u64, u16>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,18 +61,14 @@ impl Folders {
     /// Takes down what the page at a path and query turned out to be.
     pub(crate) fn record(&mut self, rest: &str, page: Novelty, stale_after: u32) {
         let patterns = patterns(rest);
-        let has_known_words = self.knows(page.shape);
-        let is_repeat = match page.original {
-            Some(original) => self.has_many(original, has_known_words),
-            None => has_known_words,
-        };
-        if !is_repeat {
+        let is_known = self.knows(page.shape);
+        if !page.is_duplicate && !is_known {
             for pattern in &patterns {
                 self.runs.remove(pattern);
             }
             return;
         }
-        let begins = (page.original.is_some() || page.leads_on) && self.runs.len() < MOST;
+        let begins = (page.is_duplicate || page.leads_on) && self.runs.len() < MOST;
         let mut blamed = 0;
         for pattern in patterns {
             if !begins && !self.runs.contains_key(&pattern) {
@@ -119,13 +98,6 @@ impl Folders {
         shapes.sort_unstable();
         push_number(out, shapes.len() as u64);
         shapes.iter().for_each(|&shape| push_number(out, shape));
-        let mut copies: Vec<(u64, u16)> = self.copies.iter().map(|(&of, &n)| (of, n)).collect();
-        copies.sort_unstable();
-        push_number(out, copies.len() as u64);
-        for (original, n_copies) in copies {
-            push_number(out, original);
-            push_number(out, n_copies.into());
-        }
     }
 
     /// Reads what was written.
@@ -142,11 +114,6 @@ impl Folders {
         for _ in 0..reader.number()? {
             folders.shapes.insert(reader.number()?);
         }
-        for _ in 0..reader.number()? {
-            let original = reader.number()?;
-            let n_copies = reader.number()?.try_into().ok()?;
-            folders.copies.insert(original, n_copies);
-        }
         Some(folders)
     }
 
@@ -155,25 +122,11 @@ impl Folders {
         let Some(shape) = shape else {
             return false;
         };
-        if self.shapes.len() < MOST_TEXTS {
-            return !self.shapes.insert(shape);
+        let is_known = self.shapes.contains(&shape);
+        if self.shapes.len() < MOST {
+            self.shapes.insert(shape);
         }
-        self.shapes.contains(&shape)
-    }
-
-    /// Counts a copy of a page; whether there were so many before that it adds nothing.
-    fn has_many(&mut self, original: u64, has_known_words: bool) -> bool {
-        let most = if has_known_words { COPIES } else { VARIANTS };
-        if let Some(n_copies) = self.copies.get_mut(&original) {
-            let n_before = *n_copies;
-            *n_copies = n_copies.saturating_add(1);
-            return n_before >= most;
-        }
-        if self.copies.len() == MOST_COPIED {
-            return true;
-        }
-        self.copies.insert(original, 1);
-        false
+        is_known
     }
 
     /// Whether a page may be asked for; counts as the probe of the patterns that are stale.
@@ -225,92 +178,18 @@ mod tests {
     use super::*;
 
     const DUPLICATE: Novelty = Novelty {
-        original: Some(1),
-        shape: Some(2),
-        leads_on: false,
-    };
-    const NEW: Novelty = Novelty {
-        original: None,
+        is_duplicate: true,
         shape: None,
         leads_on: false,
     };
-
-    /// A host that has shown a page many times.
-    fn weary() -> Folders {
-        let mut folders = Folders::default();
-        (0..=COPIES).for_each(|_| folders.record("/", DUPLICATE, 0));
-        folders.record("/", NEW, 0);
-        folders
-    }
-
-    /// How many of some pages are fetched, if they come one a second.
-    fn n_admitted(pages: impl Iterator<Item = (String, Novelty)>) -> usize {
-        let mut folders = Folders::default();
-        let mut n = 0;
-        for (rest, page) in pages {
-            if folders.admits(&rest, 50, Duration::from_secs(1)) {
-                folders.record(&rest, page, 50);
-                n += 1;
-            }
-        }
-        n
-    }
-
-    /// Copies of a whole site in other directories, such as mirrors, versions and languages, and
-    /// pages of a reference that resemble one of them in words of their own.
-    #[test]
-    fn issue_26_copies_and_variants_are_no_trap() {
-        let mirrors = (0..12_u64).flat_map(|mirror| {
-            (0..300_u64).map(move |page| {
-                let novelty = Novelty {
-                    original: (mirror > 0).then_some(page),
-                    shape: Some(page),
-                    leads_on: true,
-                };
-                (format!("/{mirror}/{page}"), novelty)
-            })
-        });
-        assert_eq!(n_admitted(mirrors), 12 * 300);
-        let variants = (0..950).map(|n| {
-            let novelty = Novelty {
-                shape: Some(n),
-                ..DUPLICATE
-            };
-            (format!("/api/{n}"), novelty)
-        });
-        assert_eq!(n_admitted(variants), 950);
-    }
-
-    /// A site of ten pages under a new session ID each time, in the path or in the query, and pages
-    /// that echo a word of their URL.
-    #[test]
-    fn issue_26_traps_end() {
-        let endless = |rest: fn(u64) -> String| {
-            let pages = (0..100_000_u64).map(move |n| {
-                let novelty = Novelty {
-                    original: Some(n % 10),
-                    shape: Some(n % 10),
-                    leads_on: true,
-                };
-                (rest(n), novelty)
-            });
-            n_admitted(pages)
-        };
-        assert!(endless(|n| format!("/S-{n:011x}/page{}", n % 10)) <= 10 * 17 + 51);
-        assert!(endless(|n| format!("/page?sid={n}")) <= 10 * 17 + 51);
-        let echoes = (0..100_000).map(|n| {
-            let novelty = Novelty {
-                shape: Some(n),
-                ..DUPLICATE
-            };
-            (format!("/gone/{n:x}"), novelty)
-        });
-        assert!(n_admitted(echoes) <= 1024 + 52);
-    }
+    const NEW: Novelty = Novelty {
+        is_duplicate: false,
+        ..DUPLICATE
+    };
 
     #[test]
     fn a_directory_of_duplicates_is_probed_once_a_day() {
-        let mut folders = weary();
+        let mut folders = Folders::default();
         for n in 0..3 {
             assert!(folders.admits("/maze/x", 3, Duration::from_secs(n)));
             folders.record(&format!("/maze/a/{n}"), DUPLICATE, 3);
@@ -326,13 +205,13 @@ mod tests {
     /// Directories with a few duplicates each make a stale host; so do sessions in the query.
     #[test]
     fn runs_are_blamed_on_the_most_specific_pattern() {
-        let mut folders = weary();
+        let mut folders = Folders::default();
         for n in 0..6 {
             folders.record(&format!("/{n}/x"), DUPLICATE, 6);
         }
         assert!(folders.admits("/a/x", 6, Duration::ZERO));
         assert!(!folders.admits("/b/x", 6, Duration::ZERO));
-        let mut folders = weary();
+        let mut folders = Folders::default();
         for n in 0..6 {
             folders.record(&format!("/{n}/x?sid={n}&a=1"), DUPLICATE, 6);
         }
@@ -344,7 +223,7 @@ mod tests {
 
     #[test]
     fn one_page_of_its_own_clears_a_directory() {
-        let mut folders = weary();
+        let mut folders = Folders::default();
         for _ in 0..5 {
             folders.record("/a/b?c/d", DUPLICATE, 5);
         }

@@ -8,12 +8,11 @@ use crate::url::NormalUrl;
 /// Texts up to this many bytes always have their words compared.
 const SHORT: usize = 1024;
 
-/// Returns the digest of the words of a text, without digits and URLs, if it is a duplicate or
-/// pages of traps are likely: for short texts, and for URLs with a query or an ID in the path.
-pub(super) fn shape(url: &NormalUrl, text: &str, is_duplicate: bool) -> Option<u64> {
+/// Returns the digest of the words of a text, without digits and URLs, if pages of traps are
+/// likely: for short texts, and for URLs with a query or an ID in the path.
+pub(super) fn shape(url: &NormalUrl, text: &str) -> Option<u64> {
     let mut segments = url.path().split('/');
-    let is_long = text.len() > SHORT && url.query().is_none();
-    if !is_duplicate && is_long && !segments.any(looks_like_id) {
+    if text.len() > SHORT && url.query().is_none() && !segments.any(looks_like_id) {
         return None;
     }
     let words = text.split_ascii_whitespace();
