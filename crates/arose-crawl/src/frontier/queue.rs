@@ -11,12 +11,12 @@
 //! is one list in that order, in which removed URLs leave a gap. The first lookup by tag sorts it
 //! by tag.
 //!
-//! *Cost.* 11 bytes per URL, and about one for blocks ([`super::blocks`]) and the tree. A URL is found
-//! in logarithmic time. Adding or removing one moves and scans its bucket, whose size is bounded
-//! whatever the names are. *Error.* Tags are 28 bits of a hash. Two URLs of a host with the same
-//! tag share the mass of the one found first, and the contribution of a link to a page that was
-//! already fetched goes to a given queued URL with a probability of 1 in 270 million. (With 24
-//! bits, the order of a host with 300,000 URLs changed noticeably.)
+//! *Cost.* 11 bytes per URL, and about one for blocks ([`super::blocks`]) and the tree. A URL is
+//! found in logarithmic time. Adding or removing one moves and scans its bucket, whose size is
+//! bounded whatever the names are. *Error.* Tags are 28 bits of a hash. Two URLs of a host with
+//! the same tag share the mass of the one found first, and the contribution of a link to a page
+//! that was already fetched goes to a given queued URL with a probability of 1 in 270 million.
+//! (With 24 bits, the order of a host with 300,000 URLs changed noticeably.)
 
 use arose::mix::mix;
 

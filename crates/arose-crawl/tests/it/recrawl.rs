@@ -597,7 +597,7 @@ fn feeds_are_found_and_heard() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = crate::web::settings(&server);
     settings.polite.delay = 0.01;
-    settings.stop.seconds = 8.0;
+    settings.stop.seconds = 24.0;
     settings.recrawl.on = true;
     settings.recrawl.per_second = 60.0;
     settings.recrawl.min_interval = 3600.0;

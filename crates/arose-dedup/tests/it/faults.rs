@@ -31,7 +31,7 @@ fn other_settings_are_named() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("a run with keep \"first\", not \"longest\""),
+        error.contains("a run with keep first, not longest"),
         "{error}"
     );
     let inputs = [bench.path("input.jsonl")];

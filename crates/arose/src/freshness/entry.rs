@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// A page and the time of its turn since the base of its schedule, in 7 bytes. The time comes first,
-/// in units of [`UNIT`] seconds.
+/// A page and the time of its turn since the base of its schedule, in 7 bytes. The time comes
+/// first, in units of [`UNIT`] seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry([u8; 7]);
 

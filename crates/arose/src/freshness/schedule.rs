@@ -10,8 +10,8 @@
 //!
 //! *Cost.* 7 bytes and one bit per page here, and 16 bytes for its [`Stats`], which the caller
 //! stores; about 3 decisions per visit. Times in the queue are rounded down to 8 seconds, and those
-//! more than two years away to that; what a page is worth is computed from exact times. Politeness needs no additional code: a page of a busy host
-//! waits, and its value grows.
+//! more than two years away to that; the value of a page is computed from exact times. Politeness
+//! needs no additional code: a page of a busy host waits, and its value grows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
