@@ -29,7 +29,7 @@ pub(crate) fn step_of(control: &Control) -> impl FnMut() -> Step + Send {
             note: format!(
                 "{topic}{} queued on {}, {}, {}, {} failed",
                 now.n_queued,
-                counted(now.n_hosts as u64, "host", "hosts"),
+                counted(now.n_hosts, "host", "hosts"),
                 counted(now.n_in_flight as u64, "open request", "open requests"),
                 counted(duplicates, "duplicate", "duplicates"),
                 get(Counter::Failures),

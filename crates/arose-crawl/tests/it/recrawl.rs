@@ -101,7 +101,7 @@ impl Web {
             _ => etag,
         };
         let modified = match kind {
-            Some(Page::Senseless) if host % 2 == 0 => {
+            Some(Page::Senseless) if host.is_multiple_of(2) => {
                 "Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
             }
             Some(Page::Senseless) => "Last-Modified: Fri, 31 Dec 9999 23:59:59 GMT\r\n",
@@ -423,7 +423,11 @@ fn hurried(seconds: f64, n_run: u64) -> Settings {
     settings.polite.delay = 0.5;
     settings.recrawl.per_second = 2.0;
     settings.recrawl.min_interval = 10.0;
-    settings.archive.compact = if n_run % 2 == 0 { 4000 } else { 64 << 20 };
+    settings.archive.compact = if n_run.is_multiple_of(2) {
+        4000
+    } else {
+        64 << 20
+    };
     settings.archive.max_file = 40_000;
     settings
 }

@@ -85,7 +85,11 @@ fn issue_22_a_browser_gives_orders_to_a_crawl() {
         let (control, path) = (Arc::clone(&control), path.clone());
         move || arose_crawl::crawl(&path, settings, seeds, &control)
     });
-    while arose_crawl::status(&path).map_or(0, |status| status.n_archive_bytes) == 0 {
+    // The page of a crawl shows its statistics, which come after its first pages.
+    let statistics = path.join("statistics.jsonl");
+    let is_shown = || std::fs::metadata(&statistics).is_ok_and(|file| file.len() > 0);
+    while arose_crawl::status(&path).map_or(0, |status| status.n_archive_bytes) == 0 || !is_shown()
+    {
         assert!(!crawl.is_finished(), "{:?}", crawl.join());
         std::thread::sleep(Duration::from_millis(50));
     }
