@@ -67,6 +67,9 @@ pub enum Error {
         /// The folder of the crawl.
         path: PathBuf,
     },
+    /// Agents of a cluster cannot talk to each other, or cannot work together.
+    #[error("the cluster: {0}")]
+    Cluster(String),
     /// Another process uses the folder.
     #[error("`{}` is in use by another process", path.display())]
     Locked {

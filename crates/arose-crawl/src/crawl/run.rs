@@ -48,6 +48,7 @@ impl Crawl {
             self.queue_found()?;
             self.take_replies()?;
             self.take_hosts()?;
+            self.take_cluster_orders()?;
             let now = self.now();
             if now - ticked >= TICK {
                 self.tick(control, &before, LineKind::Next)?;
@@ -61,18 +62,20 @@ impl Crawl {
                 self.take_turns()?;
             }
             self.commit_if_due()?;
+            self.end_member_turn()?;
             self.frontier.hosts.shelve(MAX_SHELVED)?;
             ended = ended.or_else(|| self.is_urgent(control).then_some(now));
             let is_overdue = ended.is_some_and(|ended| now - ended >= GRACE);
             if (self.is_quiet() || is_overdue && self.has_read_all())
-                && let Some(end) = end.or_else(|| self.exhausted())
+                && let Some(end) = end.or_else(|| self.exhausted_alone())
             {
                 self.close()?;
+                self.leave_cluster();
                 self.tick(control, &before, LineKind::Last)?;
                 return self.summary(end);
             }
             self.end_turn(begun);
-            let is_ending = end.is_some() || self.is_paused;
+            let is_ending = end.is_some() || self.is_paused || self.is_fenced();
             self.wait(control, &mut burst, is_ending).await?;
         }
     }
@@ -137,6 +140,7 @@ impl Crawl {
         }
         let due = self.start + due;
         let is_behind = self.is_behind();
+        let cluster = self.cluster_bell();
         let report = tokio::select! {
             biased;
             _ = self.arrived.recv_many(burst, BURST) => None,
@@ -144,6 +148,7 @@ impl Crawl {
             () = self.background.bell.notified() => None,
             () = tokio::time::sleep_until(due) => None,
             () = control.wake.notified() => None,
+            () = rung(cluster.as_deref()) => None,
         };
         match report {
             Some(report) => self.take_report(report),
@@ -152,7 +157,7 @@ impl Crawl {
     }
 
     /// Whether nothing is under way.
-    fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         self.n_in_flight == 0 && self.has_read_all()
     }
 
@@ -178,7 +183,7 @@ impl Crawl {
     /// Whether somebody waits for the end: what is in flight then has little time, and is asked for
     /// again by the next run.
     fn is_urgent(&self, control: &Control) -> bool {
-        control.is_stopped() || self.is_late(control)
+        control.is_stopped() || self.is_late(control) || self.ending().is_some()
     }
 
     fn is_late(&self, control: &Control) -> bool {
@@ -200,7 +205,7 @@ impl Crawl {
     }
 
     /// Why there is nothing left to do; none if there is.
-    fn exhausted(&mut self) -> Option<End> {
+    pub(super) fn exhausted(&mut self) -> Option<End> {
         if self.is_paused || self.has_work() || self.recrawl.goes_on() || self.audit_rest() {
             return None;
         }
@@ -215,6 +220,9 @@ impl Crawl {
         let is_over = |limit: u64, value: u64| limit > 0 && value >= limit;
         if control.is_stopped() {
             return Some(End::Stopped);
+        }
+        if let Some(ending) = self.ending() {
+            return Some(self.end_of(ending));
         }
         let outage = seconds(stop.outage);
         if !outage.is_zero() && self.outage.lasted(self.now()) >= outage {
@@ -318,5 +326,13 @@ impl Crawl {
             n_fetched: self.n_fetched,
             turns: self.turns.clone(),
         })
+    }
+}
+
+/// Waits for an agent, if there is one.
+async fn rung(cluster: Option<&crate::cluster::link::Shared>) {
+    match cluster {
+        Some(shared) => shared.bell.notified().await,
+        None => std::future::pending().await,
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn start(
 
 /// Checks all that can be checked before the directory is touched, and limits the scope to what the
 /// seeds describe.
-fn check(
+pub(super) fn check(
     folder: &Path,
     settings: &mut Settings,
     seams: &Seams,
@@ -171,7 +171,7 @@ pub(super) fn judge(
 }
 
 /// Keeps the settings for the next run. With passwords in them they are for their owner alone.
-fn keep_settings(folder: &Path, settings: &Settings) -> Result<(), Error> {
+pub(super) fn keep_settings(folder: &Path, settings: &Settings) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     let path = folder.join(SETTINGS);
     let text = settings.to_toml();
