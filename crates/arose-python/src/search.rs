@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
-use arose_search::{Collapse, Config, Folder, Hit, Index, Order, Progress, Query, Request, Scope};
+use arose_search::{
+    Collapse, Config, Folder, Hit, Index, Order, Progress, Query, Request, Scope, Versions,
+};
 use arrow_array::{BooleanArray, Float32Array, Int64Array, StringArray, UInt64Array};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -102,6 +104,7 @@ impl Options {
                 true => Scope::Kept,
                 false => Scope::All,
             },
+            versions: Versions::All,
             per_site: self.per_site.unwrap_or(match self.collapse {
                 Level::Content | Level::Same => arose_cli::PER_SITE,
                 Level::None => 0,

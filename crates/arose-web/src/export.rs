@@ -29,6 +29,7 @@ pub(crate) struct Ask {
     all: String,
     versions: String,
     kept: String,
+    current: String,
     /// `csv` or `jsonl`.
     format: String,
 }
@@ -48,12 +49,15 @@ pub(crate) async fn export(
             all: ask.all,
             versions: ask.versions,
             kept: ask.kept,
+            current: ask.current,
             ..Searched::default()
         };
+        let request = searched.request();
         let request = Request {
             limit: MAX_RESULTS,
             per_site: 0,
-            ..searched.request()
+            versions: view.versions(request.versions),
+            ..request
         };
         let found = view
             .index

@@ -1,7 +1,7 @@
 //! Looking at the pages of a crawl, which may be running: what is known of each, and what visits
 //! would buy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 
@@ -13,6 +13,7 @@ use super::*;
 use crate::error::Context;
 use crate::fingerprint::Fingerprint;
 use crate::pages::{self, PageId, Record, Slot, TABLE};
+use crate::url::Normalizer;
 
 /// What is known of a page that was fetched.
 #[derive(Debug, Clone)]
@@ -190,6 +191,44 @@ pub fn page_state(folder: &Path, url: &str) -> Result<Option<&'static str>, Erro
         Ok(())
     })?;
     Ok(found)
+}
+
+/// The pages of a crawl that are gone: three visits found nothing there.
+#[derive(Debug, Default)]
+pub struct GonePages {
+    normalizer: Option<Normalizer>,
+    keys: HashSet<u128>,
+}
+
+impl GonePages {
+    /// Returns whether a page is gone.
+    #[must_use]
+    pub fn has(&self, url: &str) -> bool {
+        let normalizer = self.normalizer.as_ref().filter(|_| !self.keys.is_empty());
+        let normal = normalizer.and_then(|normalizer| normalizer.normalize(url, None).ok());
+        normal.is_some_and(|url| self.keys.contains(&Fingerprint::of(&url).key()))
+    }
+}
+
+/// Returns the pages of a crawl that are gone, 16 bytes each; none if there is no crawl in the
+/// directory. Reads the page table, which may be some seconds behind a running crawl.
+///
+/// # Errors
+///
+/// If the crawl is damaged.
+pub fn gone_pages(folder: &Path) -> Result<GonePages, Error> {
+    let mut gone = GonePages::default();
+    if !is_crawl(folder) {
+        return Ok(gone);
+    }
+    gone.normalizer = Some(crate::page::normalizer(&kept_settings(folder)?));
+    each(folder, &BTreeMap::new(), |_, record| {
+        if record.state == pages::State::Gone {
+            gone.keys.insert(record.fingerprint.key());
+        }
+        Ok(())
+    })?;
+    Ok(gone)
 }
 
 /// What the journal knows of pages and the table may not.
