@@ -2,7 +2,7 @@
 //!
 //! *Question.* Servers hang, lie about lengths, send without end, close in the middle, present bad
 //! certificates. What is the result of this request? *Idea.* Every phase has a time limit and every
-//! part a size limit ([`FetchLimits`]). The outcome is a [`Response`], perhaps marked as truncated,
+//! part a size limit (`FetchLimits`). The outcome is a [`Response`], perhaps marked as truncated,
 //! or a [`Failure`]. Redirects are not followed here: their targets are new URLs and are treated
 //! like any other.
 //!
@@ -10,9 +10,9 @@
 //! [`Files`] for local files. A crawl chooses between them by the scheme of the URL, or has all
 //! its requests answered by a third one ([`Crawl::fetch_with`](crate::Crawl::fetch_with)).
 //!
-//! Plain HTTP and what TLS negotiates down to is [`http1`], written for this; where a server offers
+//! Plain HTTP and what TLS negotiates down to is `http1`, written for this; where a server offers
 //! HTTP/2 that is spoken, by `hyper`. A connection that can be used again is kept, one per host, in
-//! a pool of bounded size ([`Idle`]).
+//! a pool of bounded size (`Idle`).
 
 mod credentials;
 pub(crate) mod http1;
