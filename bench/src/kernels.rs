@@ -388,7 +388,7 @@ fn simhash_rows<'a>(p: &'a Prepared<'a>) -> Vec<Row<'a>> {
     let error = Some(p.pairs.cosine_error(|a, b| {
         let [a, b] =
             [a, b].map(|tokens| Fingerprint384::of(tokens).expect("long texts have tokens"));
-        simhash::law::implied_cosine(a.c_sim(&b), Fingerprint384::BITS)
+        arose::simhash::law::implied_cosine(a.c_sim(&b), Fingerprint384::BITS)
     }));
     let gaoya_error = Some(p.pairs.cosine_error(|a, b| {
         let [a, b] = [a, b].map(|tokens| gaoya_hasher().create_signature(tokens.iter()));
