@@ -5,7 +5,7 @@ use std::path::Path;
 
 use arose::site::{SiteKind, site};
 use arose_corpus::Position;
-use arrow_array::Array;
+use arrow_array::{Array, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 
 use super::Error;
 use super::table::{Batch, scan, select};
@@ -65,9 +65,8 @@ pub struct Detail {
 pub fn details(path: &Path, docs: &[u64]) -> Result<BTreeMap<u64, Detail>, Error> {
     let mut found = BTreeMap::new();
     select(path, &COLUMNS, docs, |batch| {
-        for i in 0..batch.n_rows() {
-            found.insert(batch.u64s("doc")?.value(i), detail(batch, i)?);
-        }
+        let rows = Rows::of(batch)?;
+        found.extend((0..batch.n_rows()).map(|row| rows.detail(row)));
         Ok(())
     })?;
     Ok(found)
@@ -83,10 +82,11 @@ pub fn for_each<E: From<Error>>(
     mut each: impl FnMut(u64, Detail) -> Result<(), E>,
 ) -> Result<(), E> {
     scan(path, &COLUMNS, |batch| {
-        for i in 0..batch.n_rows() {
-            each(batch.u64s("doc")?.value(i), detail(batch, i)?)?;
-        }
-        Ok(())
+        let rows = Rows::of(batch)?;
+        (0..batch.n_rows()).try_for_each(|row| {
+            let (doc, detail) = rows.detail(row);
+            each(doc, detail)
+        })
     })
 }
 
@@ -111,9 +111,7 @@ pub fn for_each_source(path: &Path, mut each: impl FnMut(&str)) -> Result<(), Er
 pub fn for_each_url(path: &Path, mut each: impl FnMut(Option<&str>)) -> Result<(), Error> {
     scan(path, &["url"], |batch| {
         let urls = batch.strings("url")?;
-        for row in 0..batch.n_rows() {
-            each(urls.is_valid(row).then(|| urls.value(row)));
-        }
+        (0..batch.n_rows()).for_each(|row| each(text(urls, row)));
         Ok(())
     })
 }
@@ -143,32 +141,73 @@ pub fn for_each_cluster(path: &Path, mut each: impl FnMut(u64, u64)) -> Result<(
     })
 }
 
-fn detail(batch: &Batch<'_>, i: usize) -> Result<Detail, Error> {
-    let text = |name: &str| -> Result<Option<String>, Error> {
-        let strings = batch.strings(name)?;
-        Ok(strings.is_valid(i).then(|| strings.value(i).to_owned()))
-    };
-    let (kept_docs, similarities) = (batch.u64s("kept_doc")?, batch.f64s("similarity")?);
-    let kept_doc = kept_docs.is_valid(i).then(|| kept_docs.value(i));
-    let cluster = kept_doc.unwrap_or(batch.u64s("doc")?.value(i));
-    Ok(Detail {
-        id: text("id")?.unwrap_or_default(),
-        url: text("url")?,
-        source: text("source")?.unwrap_or_default(),
-        position: text("position")?.as_deref().and_then(Position::parse),
-        digest: text("digest")?.unwrap_or_default(),
-        n_tokens: batch.u32s("n_tokens")?.value(i),
-        cluster,
-        // Runs of earlier versions have no groups.
-        group: match batch.has("group") {
-            true => batch.u64s("group")?.value(i),
-            false => cluster,
-        },
-        kept: batch.bools("kept")?.value(i),
-        kept_doc,
-        rule: text("rule")?,
-        similarity: similarities.is_valid(i).then(|| similarities.value(i)),
-    })
+/// The columns of a batch.
+struct Rows<'a> {
+    docs: &'a UInt64Array,
+    ids: &'a StringArray,
+    urls: &'a StringArray,
+    sources: &'a StringArray,
+    positions: &'a StringArray,
+    digests: &'a StringArray,
+    n_tokens: &'a UInt32Array,
+    kept: &'a BooleanArray,
+    kept_docs: &'a UInt64Array,
+    rules: &'a StringArray,
+    similarities: &'a Float64Array,
+    /// Runs of earlier versions have no groups.
+    groups: Option<&'a UInt64Array>,
+}
+
+impl<'a> Rows<'a> {
+    fn of(batch: &'a Batch<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            docs: batch.u64s("doc")?,
+            ids: batch.strings("id")?,
+            urls: batch.strings("url")?,
+            sources: batch.strings("source")?,
+            positions: batch.strings("position")?,
+            digests: batch.strings("digest")?,
+            n_tokens: batch.u32s("n_tokens")?,
+            kept: batch.bools("kept")?,
+            kept_docs: batch.u64s("kept_doc")?,
+            rules: batch.strings("rule")?,
+            similarities: batch.f64s("similarity")?,
+            groups: match batch.has("group") {
+                true => Some(batch.u64s("group")?),
+                false => None,
+            },
+        })
+    }
+
+    /// Returns the ordinal and the details of a row.
+    fn detail(&self, row: usize) -> (u64, Detail) {
+        let owned = |column| text(column, row).map(str::to_owned);
+        let doc = self.docs.value(row);
+        let kept_doc = self.kept_docs.is_valid(row);
+        let kept_doc = kept_doc.then(|| self.kept_docs.value(row));
+        let cluster = kept_doc.unwrap_or(doc);
+        let is_scored = self.similarities.is_valid(row);
+        let detail = Detail {
+            id: owned(self.ids).unwrap_or_default(),
+            url: owned(self.urls),
+            source: owned(self.sources).unwrap_or_default(),
+            position: text(self.positions, row).and_then(Position::parse),
+            digest: owned(self.digests).unwrap_or_default(),
+            n_tokens: self.n_tokens.value(row),
+            cluster,
+            group: self.groups.map_or(cluster, |groups| groups.value(row)),
+            kept: self.kept.value(row),
+            kept_doc,
+            rule: owned(self.rules),
+            similarity: is_scored.then(|| self.similarities.value(row)),
+        };
+        (doc, detail)
+    }
+}
+
+/// Returns the text in a row of a column.
+pub(crate) fn text(column: &StringArray, row: usize) -> Option<&str> {
+    column.is_valid(row).then(|| column.value(row))
 }
 
 /// Returns the site of a URL; none if it has no host.
