@@ -39,7 +39,7 @@ fn main() {
     let counts = counts.unwrap_or_default();
     println!(
         "{threads} threads: {megabytes:.0} MB of input, {} documents, {:.0} MB of text: \
-         {:.2} s, {:.2} s of processor, {:.0} MB/s of input a processor second",
+         {:.2} s, {:.2} s of CPU time, {:.0} MB of input per CPU second",
         counts.documents,
         counts.text_bytes as f64 / 1e6,
         best[0],

@@ -18,6 +18,11 @@ use arose::mix::mix;
 use arose_crawl::connect::{Allowed, Tcp};
 use arose_crawl::resolve::NameServers;
 use arose_crawl::{Crawl, Seams, Settings};
+use mimalloc::MiMalloc;
+
+/// As in the binary `arose`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const MILLION: u64 = 1_000_000;
 
@@ -58,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{n_urls} URLs queued, {each:.2} us each");
     }
     println!(
-        "{:.1} s of processor, {}",
+        "{:.1} s of CPU time, {}",
         processor_seconds(),
         peak_memory()
     );
