@@ -1,17 +1,17 @@
-//! The parts of a crawler, one module a part.
+//! A polite crawler, with one module for each part.
 //!
-//! A crawler is a loop: fetch a page, take its links, approve them, drop those seen before, queue
-//! the rest. The parts here need no network and no clock, which come in as arguments:
+//! A crawler is a loop: fetch a page, extract its links, check them, drop those seen before, and
+//! queue the rest. The parts need neither network nor clock, which are arguments:
 //!
-//! - [`url`]: the one spelling of a URL; [`fingerprint`]: sixteen bytes that stand for it.
+//! - [`url`]: normalizes URLs; [`fingerprint`]: 16 bytes that identify a URL.
 //! - [`fetch`]: one request, over HTTP or to a local file; the trait for other protocols.
-//! - [`guard`]: whether a URL may be crawled at all, with the reason if not.
+//! - [`guard`]: decides whether a URL may be crawled, with the reason if not.
 //! - [`scope`]: how far from its seeds a crawl goes.
-//! - [`robots`]: what a site allows, with the line that decided.
-//! - [`sitemap`]: the pages a site lists itself.
-//! - [`visit`]: single pages on demand, for whoever decides itself what comes next.
+//! - [`robots`]: the URLs that a site allows, with the line that decided.
+//! - [`sitemap`]: the pages that a site lists.
+//! - [`visit`]: single pages on demand, for callers that choose the next page themselves.
 //! - [`rehearsal`]: the order that a crawl would have on a known graph.
-//! - [`seen`]: which URLs were met before, in bounded memory, whatever happens to the process.
+//! - [`seen`]: the URLs met before, in bounded memory; survives crashes.
 #![forbid(unsafe_code)]
 
 pub mod address;

@@ -1,8 +1,8 @@
-//! Reading pages: from an answer to links, a verdict on its content, and a record for the archive.
+//! Parses responses: extracts links, checks for duplicates, and makes the archive record.
 //!
-//! Everything here needs neither network nor clock nor the frontier, and most of the time of a
-//! crawl goes into it, so it runs on threads of its own ([`crate::workers`]). Output is bounded by
-//! input.
+//! This code needs neither network nor clock nor frontier. Most of the CPU time of a crawl is spent
+//! here, so it runs on separate threads ([`crate::workers`]). The size of the output is bounded by
+//! that of the input.
 
 mod likeness;
 mod links;

@@ -1,17 +1,17 @@
-//! Visits: single pages, fetched when someone asks for them, as politely as a crawl does it.
+//! Visits: fetches single pages on demand, as politely as a crawl.
 //!
-//! *Question.* A random walk wants this page now and, when it has seen its links, that one. A crawl
-//! decides itself what comes next. How is a page fetched on demand without being rude?
+//! *Question.* A random walk needs one page now and, once it has seen the links, another. A crawl
+//! chooses the next page itself. How can a page be fetched on demand without being impolite?
 //!
-//! *Idea.* A gate for each host: whoever wants to ask waits until the one before is done and the
-//! time has passed that settings, robots.txt or the server itself ask for; likewise for each
-//! address. robots.txt comes first. Answers are read as a crawl reads them, so that scope, limits,
-//! `nofollow` and the spelling of URLs are the same; redirects are returned, not followed. Nothing
-//! is written down.
+//! *Idea.* Each host has a gate. A request waits until the previous one is complete and the delay
+//! required by the settings, robots.txt or the server has passed; the same applies to each IP
+//! address. robots.txt is fetched first. Responses are parsed as in a crawl, so scope, limits,
+//! `nofollow` and the normalization of URLs are the same. Redirects are returned, not followed.
+//! Nothing is stored.
 //!
-//! *Parameters.* [`Settings`], of which queues, budgets of sites, duplicates and archives have no
-//! meaning here; a number of requests, robots.txt included, after which nothing more is asked.
-//! *Cost.* A host is remembered with its rules. *Not for* many pages: that is a crawl.
+//! *Parameters.* [`Settings`], of which queues, shares of sites, duplicates and archives have no
+//! effect here; a maximum number of requests, robots.txt included. *Cost.* Each host is kept in
+//! memory with its rules. *Not for* many pages: use a crawl.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};

@@ -1,13 +1,13 @@
-//! A crawl that looks for a topic: scores of pages, and the priorities of what they link to.
+//! Focused crawls: scores of pages, and priorities of the URLs they link to.
 //!
-//! Pages are judged where they are read. Here their scores meet the frontier: links carry the score
-//! of the page that they are on, URLs that wait have the [`Focus`]'s priority in place of their
-//! mass, and a URL whose prediction has fallen since it was queued goes back into its queue when
-//! its turn comes. What pages pass on to others is their mass as ever.
+//! Pages are scored where they are parsed. Here, the scores reach the frontier. Links carry the
+//! score of their page. Queued URLs have the priority of the [`Focus`] in place of their mass. If
+//! the prediction for a URL has fallen since it was queued, it goes back into its queue when its
+//! turn comes. The mass that pages pass on is not affected.
 //!
-//! Scores of a program come when they come. A page waits for its own in memory; neither its host
-//! nor the fetcher waits for it. If it takes too long, its links are queued as those of a page with
-//! 0.5, and priorities are corrected when the score is there.
+//! Scores of an external program arrive later. The page waits for its score in memory; neither its
+//! host nor the fetcher waits. If the score takes too long, the links are queued as those of a page
+//! with score 0.5, and their priorities are corrected when it arrives.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Looking at the pages of a crawl, which may be running: what is known of each, and what visits
-//! would buy.
+//! Lists the pages of a crawl, which may be running, and estimates the benefit of further visits.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,10 +1,10 @@
-//! A running crawl takes orders: to pause, to resume, and to take new settings.
+//! Control of a running crawl: pause, resume, and reload the settings.
 //!
-//! Orders are files in its directory, which it looks at once a second: while there is `pause`, no
-//! request is sent; `reload` makes it read `settings.toml` again, and is gone when that is done. If
-//! the settings cannot be used, the crawl continues with those it has, and `reload.error` says why.
-//! So any program that may write there can give orders, and a crawl that was killed leaves nothing
-//! that another process waits for: starting a crawl removes old orders.
+//! Commands are files in its directory, which the crawl checks once a second. While the file
+//! `pause` exists, no request is sent. `reload` makes the crawl read `settings.toml` again, and is
+//! removed afterwards. If the settings are invalid, the crawl continues with the current ones, and
+//! `reload.error` contains the reason. So any program that may write to the directory can control
+//! the crawl. Starting a crawl removes old commands, so nothing waits for a crawl that was killed.
 
 use super::*;
 use crate::archive;

@@ -1,10 +1,10 @@
-//! Visiting pages again: which, when, and what came of it.
+//! Revisits: which pages are visited again, when, and with what result.
 //!
-//! Once a second the schedule names as many pages as the budget pays for. What a visit needs is
-//! read back from the archive ([`Files::recall`](super::files::Files)), and the page is queued at its
-//! host like any other URL, so politeness, retries and crashes are those of all URLs: the journal
-//! knows it as [`Event::Again`]. When it has been read, its statistics change with the same commit
-//! that takes it off the queue.
+//! Once a second, the schedule selects as many pages as the budget allows. The data of the last
+//! visit are read back from the archive ([`Files::recall`](super::files::Files)), and the page is
+//! queued at its host like any other URL. So politeness, retries and crashes are handled as for all
+//! URLs: the journal records the page as [`Event::Again`]. Once the page is read, its statistics
+//! change in the same commit that removes it from the queue.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

@@ -1,4 +1,4 @@
-//! Reading a crawl back: what journal, archives and seen set say of it when it is opened again.
+//! Restores a crawl from its journal, archives and seen set.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,5 +1,4 @@
-//! URL rules as lines of the journal, with the requests for learning that are under way and the
-//! contents of the last pages.
+//! URL rules as lines of the journal, with the open probes and the contents of recent pages.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The loop.
+//! The crawl loop.
 
 use super::*;
 use crate::counters::Counter;

@@ -1,4 +1,4 @@
-//! Opening, committing and closing the folder of a crawl.
+//! Opens, commits and closes the directory of a crawl.
 
 use std::net::SocketAddr;
 

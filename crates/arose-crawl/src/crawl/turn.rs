@@ -1,4 +1,4 @@
-//! A host whose turn it is: what to ask it, and asking.
+//! Chooses and sends the next request to a host.
 
 use std::cell::RefCell;
 

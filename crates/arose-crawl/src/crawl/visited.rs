@@ -1,4 +1,4 @@
-//! What came of visits: the statistics of pages, and when they are visited next.
+//! Results of visits: updates the statistics of pages and schedules their next visit.
 
 use arose::freshness::Stats;
 use arose::mix::mix;

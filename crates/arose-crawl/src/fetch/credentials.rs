@@ -1,13 +1,13 @@
-//! What is sent to single hosts only: headers, cookies and passwords.
+//! Credentials of single hosts: headers, cookies and passwords.
 //!
 //! Credentials belong to an origin: scheme, name and port. They are looked up by the origin of each
-//! request, so a redirect or a link to another host, another port or from `https` to `http` carries
-//! none of them. An entry `host."example.org"` without a scheme sends to `https://example.org`
-//! alone; another origin is written out, as in `host."http://localhost:8080"`. Cookies of a
-//! Netscape file go by their own rules: domain, path, `secure` and date.
+//! request, so a redirect or link to another host or port, or from `https` to `http`, does not
+//! carry them. An entry `host."example.org"` without a scheme applies to `https://example.org`
+//! only; other origins are written in full, as in `host."http://localhost:8080"`. Cookies of a
+//! Netscape file follow their own rules: domain, path, `secure` and expiry date.
 //!
-//! Nothing of it is written down: requests in the archive and the settings in its first record are
-//! without.
+//! Credentials are never stored: neither the requests in the archive nor the settings in its first
+//! record contain them.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,12 +1,12 @@
-//! The files of a focus: what is known of URLs that wait, and what was learned.
+//! The files of a focused crawl: data about queued URLs, and the state of the models.
 //!
-//! `focus.links` has a slot of [`SLOT`] bytes for each URL that waits, with a checksum; slots that
-//! changed are written with each commit, before the journal says what happened. `focus.state` has
-//! the link model, the harvest and what the scorer has learned; it is replaced every half minute
-//! and at the end of a run. What the model learns in between is appended to `focus.changes` with
-//! each commit: records of a length, the number of the state that they change, the changes, and a
-//! checksum. After a crash these may be a little ahead of the journal or behind: that changes
-//! priorities, never what is fetched.
+//! `focus.links` has a slot of [`SLOT`] bytes with a checksum for each queued URL. Changed slots
+//! are written at each commit, before the journal. `focus.state` contains the link model, the
+//! harvest and the state of the scorer. It is replaced every 30 seconds and at the end of a run.
+//! Changes of the model in between are appended to `focus.changes` at each commit: records of a
+//! length, the number of the state to which they apply, the changes, and a checksum. After a crash
+//! these files may be slightly ahead of or behind the journal. This affects priorities, but never
+//! which pages are fetched.
 
 use std::collections::HashMap;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Hosts as bytes: what the shelf keeps of a host that nobody cares for at the moment.
+//! The encoding of hosts on the shelf.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;

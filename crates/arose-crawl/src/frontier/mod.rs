@@ -1,13 +1,14 @@
-//! The frontier: hosts, what waits at each of them, and how much a site may take.
+//! The frontier: hosts with their queues, and the shares of sites.
 //!
-//! A URL that is new goes to the queue of its host; the host goes to the [`Workbench`] when its
-//! address is known. Where a host is on its way, [`Stage`] says. Among hosts that may be asked, the
-//! one goes first whose best URL has the highest priority: its mass ([`crate::order`]) times the
-//! *share* of its site. Sites (what one owner has registered) have shares, so that a site which
-//! makes up pages for ever, or domains, cannot crowd out the others: as many pages at full priority
-//! as the trust is worth that came from other sites and was not passed on to others (`trust.rs`),
-//! and less priority with each further page. That orders hosts and leaves nothing idle. A host
-//! whose site has had all the pages it may have is *parked*. What waits is never dropped.
+//! A new URL enters the queue of its host. The host enters the [`Workbench`] once its IP address is
+//! known; [`Stage`] is its current stage. Among the hosts that may receive a request, the one whose
+//! best URL has the highest priority comes first. The priority is the mass of the URL
+//! ([`crate::order`]) times the *share* of its site. Shares keep a site (all hosts of one
+//! registered domain) that generates pages or domains without end from crowding out the others. A
+//! site gets as many pages at full priority as the trust that it received from other sites and did
+//! not pass on is worth (`trust.rs`), and less priority with each further page. This orders hosts
+//! and leaves none idle. A host whose site has reached its maximum number of pages is *parked*.
+//! Queued URLs are never dropped.
 //!
 //! URLs found on duplicates go last: behind the others of their host, and in the spare lane.
 //!

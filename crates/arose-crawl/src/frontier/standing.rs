@@ -1,4 +1,4 @@
-//! Why URLs and sites stand where they stand, for people.
+//! Explains the position of URLs and sites in the queue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,8 +1,8 @@
-//! What happened and is not in the file yet: events of the next frame, and those of the last ones.
+//! Recent events: those of the next frame, which is not written yet, and of the last frames.
 //!
-//! The crawl gives events their places and hands them on to be written. Until they are, and a while
-//! longer, it reads URLs back from here: most URLs of a small crawl and the newest of a large one
-//! never have to be read from the file.
+//! The crawl assigns positions to events and passes them on to be written. Until they are written,
+//! and for a while afterwards, URLs are read from here. So most URLs of a small crawl, and the
+//! newest of a large one, are never read from the file.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

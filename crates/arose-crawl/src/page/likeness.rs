@@ -1,8 +1,8 @@
-//! What stands for a page in all that it shows, session IDs in its links aside.
+//! A digest of everything a page shows, except session IDs in its links.
 //!
-//! For duplicate detection the URLs of links are part of the text, so that lists of different links
-//! differ. Where a site writes a session ID into every link, no two copies of a page are the same
-//! then. Here URLs count without what looks like a session ID, and without tracking parameters.
+//! For duplicate detection, the URLs of links are part of the text, so that lists of different
+//! links differ. On a site that writes a session ID into every link, no two copies of a page would
+//! then be equal. Here, URLs count without apparent session IDs and tracking parameters.
 
 use std::collections::{HashMap, HashSet};
 

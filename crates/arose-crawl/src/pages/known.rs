@@ -1,5 +1,5 @@
-//! The pages of a crawl that visits pages again, in memory: 16 bytes each, and somewhat more for
-//! sites that are large or announce changes.
+//! The pages of a recrawl in memory: 16 bytes each, and more for sites that are large or announce
+//! changes.
 
 use std::collections::{BTreeMap, HashMap};
 
