@@ -438,6 +438,8 @@ struct Pending {
     found_on: Arc<str>,
     /// Whether it goes last.
     is_last: bool,
+    /// Whether the page repeats others that it was found on.
+    of_repeat: bool,
     /// What it brings to the page it leads to.
     gift: Gift,
     /// Whether the page was fetched before that it was found on.
@@ -529,6 +531,8 @@ struct Page {
     n_redirects: u8,
     /// Whether it was queued to go last.
     is_last: bool,
+    /// Whether it was found on a page that repeats others.
+    of_repeat: bool,
     /// What is known of it by its links.
     weight: Weight,
     /// The page that it was found on.

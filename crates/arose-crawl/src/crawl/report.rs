@@ -6,13 +6,13 @@ use super::background::Command;
 use super::*;
 use crate::archive::Part;
 use crate::counters::{Counter, Refusal};
-use crate::frontier::Novelty;
+use crate::frontier::{LOW, Novelty, SPAM};
 
 /// The quality of a page, as far as known.
 struct Quality {
     host: HostId,
     weight: f32,
-    is_poor: bool,
+    own: f32,
     template: Option<u64>,
     rejected_by: Option<Box<str>>,
 }
@@ -35,6 +35,7 @@ impl Crawl {
         let found_on = self.url_of(report.host, &report.rest);
         let gifts = Gifts::of(&report);
         let parent = self.parent(&mut report);
+        let of_repeat = self.leads_to_repeats(&report);
         for found in std::mem::take(&mut report.links) {
             let (depth, n_redirects) = match found.is_redirect {
                 true => (report.depth, report.n_redirects + 1),
@@ -48,6 +49,7 @@ impl Crawl {
                 from: Some(report.host),
                 found_on: Arc::clone(&found_on),
                 is_last: report.is_last,
+                of_repeat,
                 gift: gifts.to(&found),
                 is_again: report.revisit.is_some(),
                 parent,
@@ -114,7 +116,7 @@ impl Crawl {
         let judged = Quality {
             host: report.host,
             weight: report.quality,
-            is_poor: report.is_poor,
+            own: report.own_quality,
             template: report.template,
             rejected_by: report.rejected_by,
         };
@@ -173,8 +175,8 @@ impl Crawl {
     /// Counts a page by its quality, and updates the quality of its site.
     fn record_quality(&mut self, page: &Quality) {
         let counts = [
-            (Counter::LowQuality, page.weight < 0.5),
-            (Counter::SpamLike, page.weight <= 0.2),
+            (Counter::LowQuality, page.weight < LOW),
+            (Counter::SpamLike, page.weight <= SPAM),
         ];
         for (counter, is_counted) in counts {
             self.counters.add(counter, is_counted.into());
@@ -185,7 +187,7 @@ impl Crawl {
         let site = self.frontier.hosts.site(page.host);
         let conduct = self.frontier.conduct.entry(site).or_default();
         let was_bad = conduct.is_bad();
-        conduct.record(page.is_poor);
+        conduct.record(page.own);
         let mut n_fallen = u64::from(!was_bad && conduct.is_bad());
         if let Some(template) = page.template {
             for site in self.frontier.templates.record(template, site) {
@@ -198,10 +200,24 @@ impl Crawl {
         self.counters.add(Counter::BadSites, n_fallen);
     }
 
+    /// Whether the URLs found on a page are those of a page that repeats others.
+    fn leads_to_repeats(&self, report: &Report) -> bool {
+        let page = &report.novelty;
+        if !report.is_page {
+            return page.of_repeat;
+        }
+        // Whoever names a seed wants what it leads to.
+        let folders = &self.frontier.hosts[report.host as usize].folders;
+        report.depth > 0
+            && report.revisit.is_none()
+            && (page.original.is_some()
+                || folders.as_ref().is_some_and(|folders| folders.knows(page)))
+    }
+
     fn record_novelty(&mut self, id: HostId, rest: &str, page: Novelty) {
         let stale_after = self.settings().duplicates.stale_after;
         let host = &mut self.frontier.hosts[id as usize];
-        if page.is_duplicate || page.shape.is_some() || host.folders.is_some() {
+        if page.original.is_some() || page.shape.is_some() || host.folders.is_some() {
             let folders = host.folders.get_or_insert_default();
             folders.record(rest, page, stale_after);
         }

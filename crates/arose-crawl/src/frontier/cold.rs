@@ -267,10 +267,11 @@ mod tests {
         assert_eq!(back, format!("{host:?}"));
         let mut folders = Folders::default();
         let page = Novelty {
-            is_duplicate: true,
+            original: Some(7),
+            of_repeat: true,
             ..Novelty::default()
         };
-        (0..9).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));
+        (0..12).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));
         assert!(folders.admits("/a/x", 5, Duration::from_secs(1)));
         host.folders = Some(Box::new(folders));
         check(&host);
