@@ -271,7 +271,7 @@ mod tests {
             of_repeat: true,
             ..Novelty::default()
         };
-        (0..12).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));
+        (0..16).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));
         assert!(folders.admits("/a/x", 5, Duration::from_secs(1)));
         host.folders = Some(Box::new(folders));
         check(&host);

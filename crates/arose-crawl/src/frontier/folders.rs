@@ -35,7 +35,7 @@ pub(crate) const PROBE: Duration = Duration::from_secs(24 * 3600);
 
 /// Number of pages of a host that may be like another one before a further one repeats them: the
 /// versions and translations of a page.
-const COPIES: u32 = 4;
+const COPIES: u32 = 8;
 
 /// Patterns and pages watched at a host; beyond that a site makes them up faster than they could
 /// matter.
