@@ -455,6 +455,12 @@ impl Pending {
     fn is_seed(&self) -> bool {
         self.from.is_none() && self.depth == 0
     }
+
+    /// Whether it leads to the host that it was found on, and neither is requested to learn nor
+    /// covered by a URL rule.
+    fn is_further(&self) -> bool {
+        self.mark.is_none() && self.found_on.starts_with(self.found.url.origin())
+    }
 }
 
 /// What the links that were found are asked for with.

@@ -65,7 +65,7 @@ impl Crawl {
         let page = Reported { report, refused };
         // A page waits with the links that were found before it.
         match self.found.is_empty() {
-            true => self.finish_report(page),
+            true => self.finish_report(page, 0),
             false => {
                 self.n_reported += 1;
                 self.found.push(Item::Page(Box::new(page)));
@@ -74,8 +74,8 @@ impl Crawl {
         }
     }
 
-    /// Completes a page whose links are queued.
-    pub(super) fn finish_report(&mut self, page: Reported) -> Result<(), Error> {
+    /// Completes a page whose links are queued; so many of them are new and lead to its host.
+    pub(super) fn finish_report(&mut self, page: Reported, n_found: u32) -> Result<(), Error> {
         let Reported {
             mut report,
             refused,
@@ -149,7 +149,11 @@ impl Crawl {
             let is_unfollowed = u64::from(report.is_unfollowed);
             self.counters
                 .add(Counter::UnfollowedDuplicates, is_unfollowed);
-            self.record_novelty(report.host, &report.rest, report.novelty);
+            let novelty = Novelty {
+                n_found,
+                ..report.novelty
+            };
+            self.record_novelty(report.host, &report.rest, novelty);
             self.record_quality(&judged);
         }
         Ok(())

@@ -269,6 +269,7 @@ mod tests {
         let page = Novelty {
             original: Some(7),
             of_repeat: true,
+            n_found: 1,
             ..Novelty::default()
         };
         (0..16).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));
