@@ -165,10 +165,7 @@ impl Report {
             weight: job.weight,
             importance: job.weight.mass.amount(),
             claim: None,
-            novelty: Novelty {
-                of_repeat: job.of_repeat,
-                ..Novelty::default()
-            },
+            novelty: Novelty::of(job.of_repeat),
             is_last: job.is_last,
             is_unfollowed: false,
             failure: None,

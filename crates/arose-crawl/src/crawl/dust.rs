@@ -487,13 +487,12 @@ impl Crawl {
             let Likeness { all, words } = report.likeness;
             learner.content_id(all, words, original)
         });
-        let draw = digest64(url.as_bytes());
         Some(Lesson {
+            gift: Gift::whole(report.weight, digest64(url.as_bytes())),
             host: Some(report.host),
             url,
             content,
             depth: report.depth,
-            gift: Gift::whole(report.weight, draw),
         })
     }
 
@@ -571,8 +570,7 @@ impl Crawl {
             let Some(saved) = learner.saved(id).filter(has_evidence) else {
                 continue;
             };
-            let standing = &saved.standing;
-            let name = format!("{} {}", standing.scope, standing.rule);
+            let name = format!("{} {}", saved.standing.scope, saved.standing.rule);
             self.journal.push(Event::UrlRule {
                 key: digest64(name.as_bytes()),
                 text: &rules::to_saved(&saved),

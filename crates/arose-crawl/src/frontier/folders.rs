@@ -58,6 +58,16 @@ pub(crate) struct Novelty {
     pub(crate) n_found: u32,
 }
 
+impl Novelty {
+    /// Returns that of a page that was not read yet.
+    pub(crate) fn of(of_repeat: bool) -> Self {
+        Self {
+            of_repeat,
+            ..Self::default()
+        }
+    }
+}
+
 /// The patterns of a host in which pages repeated, by hash.
 #[derive(Debug, Default)]
 pub(crate) struct Folders {
