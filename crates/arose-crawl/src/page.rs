@@ -15,6 +15,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arose::digest::digest64;
 use arose::focus::LinkWords;
 use arose_corpus::html::{self, Links, Switch};
 use arose_corpus::payload;
@@ -61,6 +62,8 @@ pub(crate) struct Job {
     pub(crate) n_redirects: u8,
     /// Whether it was queued to go last.
     pub(crate) is_last: bool,
+    /// Whether it was found on a page that repeats others.
+    pub(crate) of_repeat: bool,
     /// What is known of it by the links to it.
     pub(crate) weight: Weight,
     /// The page that it was found on; nothing for seeds.
@@ -88,8 +91,8 @@ pub(crate) struct Report {
     pub(crate) is_page: bool,
     /// How much it weighs, from 0.1 to 1; 1 where that is unknown.
     pub(crate) quality: f32,
-    /// Whether its own text weighs less than a half, whatever it copies.
-    pub(crate) is_poor: bool,
+    /// The weight of its own text, whatever it copies.
+    pub(crate) own_quality: f32,
     /// The rule of the settings that rejects it.
     pub(crate) rejected_by: Option<Box<str>>,
     /// What home pages of one template at one IP address share; none for other pages.
@@ -151,7 +154,7 @@ impl Report {
             status: job.message.head().map_or(0, |head| head.status),
             is_page: false,
             quality: 1.0,
-            is_poor: false,
+            own_quality: 1.0,
             rejected_by: None,
             template: None,
             has_text: false,
@@ -162,7 +165,7 @@ impl Report {
             weight: job.weight,
             importance: job.weight.mass.amount(),
             claim: None,
-            novelty: Novelty::default(),
+            novelty: Novelty::of(job.of_repeat),
             is_last: job.is_last,
             is_unfollowed: false,
             failure: None,
@@ -517,7 +520,9 @@ impl Reader {
         if shared.settings.rules.on {
             report.likeness = Likeness::of(&page);
         }
-        report.novelty.is_duplicate = report.original.is_some() && !report.version.is_same;
+        let original = report.original.as_ref();
+        let original = original.filter(|_| !report.version.is_same);
+        report.novelty.original = original.map(|original| digest64(original.url.as_bytes()));
         report.novelty.shape = shape(&job.url, &page.text);
         self.judge_quality(job, &page, report);
         self.judge_topic(job, &page, report);
@@ -559,7 +564,7 @@ impl Reader {
         let is_scraped = original.is_some_and(|original| !is_same_site(original, &job.url));
         let judged = Judged::new(found, is_scraped);
         report.quality = judged.weight as f32;
-        report.is_poor = judged.is_poor;
+        report.own_quality = judged.own as f32;
         report.rejected_by = self.shared.rejections.of(&judged);
         let visibility = metadata.and_then(|metadata| metadata.visibility.as_deref());
         let visibility = visibility.filter(|_| job.url.rest() == "/");

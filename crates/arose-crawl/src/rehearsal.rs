@@ -203,6 +203,7 @@ impl Rehearsal {
             weight,
             class: 0,
             is_last: false,
+            of_repeat: false,
             n_redirects: 0,
             kind: Kind::Page,
             rest: "/",

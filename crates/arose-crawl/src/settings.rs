@@ -350,8 +350,8 @@ pub struct Duplicates {
     pub links: DuplicateLinks,
     /// Whether to store the bodies of near duplicates.
     pub body: DuplicateBody,
-    /// After this many consecutive pages without anything new, a directory of a site, or URLs with
-    /// the same query parameters, get one request per day.
+    /// After this many consecutive pages that repeat others and were found on such pages, a
+    /// directory of a site, or URLs with the same query parameters, get one request per day.
     pub stale_after: u32,
 }
 

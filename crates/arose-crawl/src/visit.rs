@@ -343,6 +343,7 @@ impl Visitor {
             depth: 0,
             n_redirects: 0,
             is_last: false,
+            of_repeat: false,
             weight: Weight::default(),
             found_on: "".into(),
             took: Duration::ZERO,

@@ -114,6 +114,7 @@ pub(super) enum Reply {
 pub(super) struct Text {
     pub(super) depth: u32,
     pub(super) is_last: bool,
+    pub(super) of_repeat: bool,
     pub(super) class: u8,
     pub(super) n_redirects: u8,
     pub(super) kind: Kind,
@@ -148,6 +149,7 @@ impl From<Queued<'_>> for Text {
         Self {
             depth: queued.depth,
             is_last: queued.is_last,
+            of_repeat: queued.of_repeat,
             class: queued.class,
             n_redirects: queued.n_redirects,
             kind: queued.kind,

@@ -222,6 +222,7 @@ impl Crawl {
             from: pending.from,
             found_on: Arc::clone(&pending.found_on),
             is_last: pending.is_last,
+            of_repeat: pending.of_repeat,
             gift: pending.gift,
             is_again: pending.is_again,
             parent: pending.parent,
@@ -360,6 +361,7 @@ impl Crawl {
             from: Some(id),
             found_on: url.as_str().into(),
             is_last: text.is_last,
+            of_repeat: text.of_repeat,
             gift: Gift::whole(turn.weight, digest64(url.as_str().as_bytes())),
             is_again: false,
             parent: Default::default(),
@@ -485,13 +487,12 @@ impl Crawl {
             let Likeness { all, words } = report.likeness;
             learner.content_id(all, words, original)
         });
-        let draw = digest64(url.as_bytes());
         Some(Lesson {
+            gift: Gift::whole(report.weight, digest64(url.as_bytes())),
             host: Some(report.host),
             url,
             content,
             depth: report.depth,
-            gift: Gift::whole(report.weight, draw),
         })
     }
 
@@ -535,6 +536,7 @@ impl Crawl {
                 from: lesson.host,
                 found_on: Arc::clone(&found_on),
                 is_last: false,
+                of_repeat: false,
                 gift: lesson.gift,
                 is_again: false,
                 parent: Default::default(),
@@ -568,8 +570,7 @@ impl Crawl {
             let Some(saved) = learner.saved(id).filter(has_evidence) else {
                 continue;
             };
-            let standing = &saved.standing;
-            let name = format!("{} {}", standing.scope, standing.rule);
+            let name = format!("{} {}", saved.standing.scope, saved.standing.rule);
             self.journal.push(Event::UrlRule {
                 key: digest64(name.as_bytes()),
                 text: &rules::to_saved(&saved),

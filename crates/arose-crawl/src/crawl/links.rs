@@ -61,6 +61,7 @@ impl Crawl {
                         from: None,
                         found_on: Arc::clone(&nowhere),
                         is_last: false,
+                        of_repeat: false,
                         gift: Gift::NONE,
                         is_again: false,
                         parent: Default::default(),
@@ -113,13 +114,18 @@ impl Crawl {
     ) -> Result<(), Error> {
         let mut answers = answers.iter();
         let n_items = items.len();
+        // The links of a page come right before it.
+        let mut n_found = 0;
         for item in items {
             match item {
                 Item::Link(pending) => {
                     let membership = answers.next().copied();
                     let membership = membership.unwrap_or(Membership::Known);
                     match membership {
-                        Membership::New => self.queue(&pending),
+                        Membership::New => {
+                            n_found += u32::from(pending.is_further());
+                            self.queue(&pending);
+                        }
                         Membership::Known => {
                             self.counters.add(Counter::Known, 1);
                             self.meet(&pending);
@@ -129,7 +135,7 @@ impl Crawl {
                 }
                 Item::Page(page) => {
                     self.n_reported -= 1;
-                    self.finish_report(*page)?;
+                    self.finish_report(*page, std::mem::take(&mut n_found))?;
                 }
                 Item::Rules { host, date, text } => self.push_rules(host, date, text),
             }
@@ -163,6 +169,7 @@ impl Crawl {
             weight,
             class: found.class,
             is_last: pending.is_last,
+            of_repeat: pending.of_repeat,
             n_redirects: pending.n_redirects,
             kind: found.kind,
             rest: url.rest(),

@@ -438,6 +438,8 @@ struct Pending {
     found_on: Arc<str>,
     /// Whether it goes last.
     is_last: bool,
+    /// Whether the page repeats others that it was found on.
+    of_repeat: bool,
     /// What it brings to the page it leads to.
     gift: Gift,
     /// Whether the page was fetched before that it was found on.
@@ -452,6 +454,12 @@ impl Pending {
     /// Whether somebody named it to begin with.
     fn is_seed(&self) -> bool {
         self.from.is_none() && self.depth == 0
+    }
+
+    /// Whether it leads to the host that it was found on, and neither is requested to learn nor
+    /// covered by a URL rule.
+    fn is_further(&self) -> bool {
+        self.mark.is_none() && self.found_on.starts_with(self.found.url.origin())
     }
 }
 
@@ -529,6 +537,8 @@ struct Page {
     n_redirects: u8,
     /// Whether it was queued to go last.
     is_last: bool,
+    /// Whether it was found on a page that repeats others.
+    of_repeat: bool,
     /// What is known of it by its links.
     weight: Weight,
     /// The page that it was found on.

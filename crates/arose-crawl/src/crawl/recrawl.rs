@@ -492,6 +492,7 @@ impl Crawl {
             },
             class,
             is_last: false,
+            of_repeat: false,
             n_redirects: 0,
             kind: record.kind,
             rest: url.rest(),

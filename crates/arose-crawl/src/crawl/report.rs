@@ -6,13 +6,13 @@ use super::background::Command;
 use super::*;
 use crate::archive::Part;
 use crate::counters::{Counter, Refusal};
-use crate::frontier::Novelty;
+use crate::frontier::{LOW, Novelty, SPAM};
 
 /// The quality of a page, as far as known.
 struct Quality {
     host: HostId,
     weight: f32,
-    is_poor: bool,
+    own: f32,
     template: Option<u64>,
     rejected_by: Option<Box<str>>,
 }
@@ -35,6 +35,7 @@ impl Crawl {
         let found_on = self.url_of(report.host, &report.rest);
         let gifts = Gifts::of(&report);
         let parent = self.parent(&mut report);
+        let of_repeat = self.leads_to_repeats(&report);
         for found in std::mem::take(&mut report.links) {
             let (depth, n_redirects) = match found.is_redirect {
                 true => (report.depth, report.n_redirects + 1),
@@ -48,6 +49,7 @@ impl Crawl {
                 from: Some(report.host),
                 found_on: Arc::clone(&found_on),
                 is_last: report.is_last,
+                of_repeat,
                 gift: gifts.to(&found),
                 is_again: report.revisit.is_some(),
                 parent,
@@ -63,7 +65,7 @@ impl Crawl {
         let page = Reported { report, refused };
         // A page waits with the links that were found before it.
         match self.found.is_empty() {
-            true => self.finish_report(page),
+            true => self.finish_report(page, 0),
             false => {
                 self.n_reported += 1;
                 self.found.push(Item::Page(Box::new(page)));
@@ -72,8 +74,8 @@ impl Crawl {
         }
     }
 
-    /// Completes a page whose links are queued.
-    pub(super) fn finish_report(&mut self, page: Reported) -> Result<(), Error> {
+    /// Completes a page whose links are queued; so many of them are new and lead to its host.
+    pub(super) fn finish_report(&mut self, page: Reported, n_found: u32) -> Result<(), Error> {
         let Reported {
             mut report,
             refused,
@@ -114,7 +116,7 @@ impl Crawl {
         let judged = Quality {
             host: report.host,
             weight: report.quality,
-            is_poor: report.is_poor,
+            own: report.own_quality,
             template: report.template,
             rejected_by: report.rejected_by,
         };
@@ -147,7 +149,11 @@ impl Crawl {
             let is_unfollowed = u64::from(report.is_unfollowed);
             self.counters
                 .add(Counter::UnfollowedDuplicates, is_unfollowed);
-            self.record_novelty(report.host, &report.rest, report.novelty);
+            let novelty = Novelty {
+                n_found,
+                ..report.novelty
+            };
+            self.record_novelty(report.host, &report.rest, novelty);
             self.record_quality(&judged);
         }
         Ok(())
@@ -173,8 +179,8 @@ impl Crawl {
     /// Counts a page by its quality, and updates the quality of its site.
     fn record_quality(&mut self, page: &Quality) {
         let counts = [
-            (Counter::LowQuality, page.weight < 0.5),
-            (Counter::SpamLike, page.weight <= 0.2),
+            (Counter::LowQuality, page.weight < LOW),
+            (Counter::SpamLike, page.weight <= SPAM),
         ];
         for (counter, is_counted) in counts {
             self.counters.add(counter, is_counted.into());
@@ -185,7 +191,7 @@ impl Crawl {
         let site = self.frontier.hosts.site(page.host);
         let conduct = self.frontier.conduct.entry(site).or_default();
         let was_bad = conduct.is_bad();
-        conduct.record(page.is_poor);
+        conduct.record(page.own);
         let mut n_fallen = u64::from(!was_bad && conduct.is_bad());
         if let Some(template) = page.template {
             for site in self.frontier.templates.record(template, site) {
@@ -198,10 +204,24 @@ impl Crawl {
         self.counters.add(Counter::BadSites, n_fallen);
     }
 
+    /// Whether the URLs found on a page are those of a page that repeats others.
+    fn leads_to_repeats(&self, report: &Report) -> bool {
+        let page = &report.novelty;
+        if !report.is_page {
+            return page.of_repeat;
+        }
+        // Whoever names a seed wants what it leads to.
+        let folders = &self.frontier.hosts[report.host as usize].folders;
+        report.depth > 0
+            && report.revisit.is_none()
+            && (page.original.is_some()
+                || folders.as_ref().is_some_and(|folders| folders.knows(page)))
+    }
+
     fn record_novelty(&mut self, id: HostId, rest: &str, page: Novelty) {
         let stale_after = self.settings().duplicates.stale_after;
         let host = &mut self.frontier.hosts[id as usize];
-        if page.is_duplicate || page.shape.is_some() || host.folders.is_some() {
+        if page.original.is_some() || page.shape.is_some() || host.folders.is_some() {
             let folders = host.folders.get_or_insert_default();
             folders.record(rest, page, stale_after);
         }

@@ -167,6 +167,7 @@ impl Crawl {
                     depth: page.depth,
                     n_redirects: page.n_redirects,
                     is_last: page.is_last,
+                    of_repeat: page.of_repeat,
                     weight: page.weight,
                     found_on: page.found_on,
                     took: response.took,

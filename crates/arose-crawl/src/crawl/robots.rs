@@ -38,6 +38,7 @@ impl Crawl {
             depth: 0,
             n_redirects: 0,
             is_last: false,
+            of_repeat: false,
             weight: Weight::default(),
             found_on: "".into(),
             took: response.took,

@@ -47,6 +47,7 @@ impl Crawl {
                     from: Some(id),
                     found_on: Arc::clone(&found_on),
                     is_last: false,
+                    of_repeat: false,
                     gift: Gift::NONE,
                     is_again: false,
                     parent: Default::default(),

@@ -455,6 +455,7 @@ impl Crawl {
         let folders = host.folders.as_deref_mut();
         let is_new = text.depth > 0 && !self.recrawl.is_again(turn.place);
         let conduct = self.frontier.conduct.get_mut(&host.site);
+        let folders = folders.filter(|_| text.of_repeat);
         let is_stale = is_new
             && (folders.is_some_and(|folders| !folders.admits(url.rest(), stale_after, now))
                 || stale_after > 0 && conduct.is_some_and(|conduct| !conduct.admits(now)));
@@ -480,6 +481,7 @@ impl Crawl {
             depth: text.depth,
             n_redirects: text.n_redirects,
             is_last: text.is_last,
+            of_repeat: text.of_repeat,
             weight: revisit.as_ref().map_or(weight, |revisit| revisit.weight()),
             found_on: text.found_on(&host.origin).into(),
             revisit,

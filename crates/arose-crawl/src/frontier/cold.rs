@@ -267,10 +267,12 @@ mod tests {
         assert_eq!(back, format!("{host:?}"));
         let mut folders = Folders::default();
         let page = Novelty {
-            is_duplicate: true,
+            original: Some(7),
+            of_repeat: true,
+            n_found: 1,
             ..Novelty::default()
         };
-        (0..9).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));
+        (0..16).for_each(|n| folders.record(&format!("/a/{n}"), page, 5));
         assert!(folders.admits("/a/x", 5, Duration::from_secs(1)));
         host.folders = Some(Box::new(folders));
         check(&host);

@@ -12,9 +12,9 @@
 //!
 //! URLs found on duplicates go last: behind the others of their host, and in the spare lane.
 //!
-//! A directory of a host whose last pages all repeated is *stale*: a mirror, a calendar, a maze of
-//! sessions. Its URLs are put aside, except for one per day. So are those of sites whose pages are
-//! nearly all bad (`quality.rs`).
+//! A directory of a host whose last pages all repeated others and were found on such pages is
+//! *stale*: a calendar, a maze of sessions. URLs found there are put aside, except for one per day
+//! (`folders.rs`). So are those of sites whose pages are nearly all bad (`quality.rs`).
 //!
 //! Memory: hosts beyond a limit rest in a file ([`Hosts`]) and leave about 40 bytes, or about 110
 //! with their place in the workbench; a site takes about 30, a queued URL 13 while its host is in
@@ -52,7 +52,7 @@ pub(crate) use folders::{Folders, Novelty, PROBE};
 pub(crate) use host::{Host, RECALLED, RobotsJob, Rules, Stage, Turn};
 use hosts::Outline;
 pub(crate) use hosts::{Arriving, Hosts, nameless};
-pub(crate) use quality::{Conduct, Templates};
+pub(crate) use quality::{Conduct, LOW, SPAM, Templates};
 pub(crate) use queue::{Entry, MAX_PLACE, Queue, Tag};
 pub(crate) use ranking::{Arrival, Scale};
 pub(crate) use site::{Site, SiteId};

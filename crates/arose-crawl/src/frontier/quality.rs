@@ -3,10 +3,11 @@
 //! *Question.* A spammer can generate pages and hosts without end. When is enough known about a
 //! site?
 //!
-//! *Idea.* A page is *bad* if its own text weighs less than a half. Copies are left to the check
-//! for stale path prefixes, because a mirror may be wanted. A site with at least [`FEWEST`] pages,
-//! more than four fifths of them bad, gets one request per day, like a stale path prefix; good
-//! pages clear it. Home pages with the same tags in the same order at one IP address belong to one
+//! *Idea.* A page is *bad* if its own text weighs at most [`SPAM`], as 95% of spam does. References
+//! and lists are repetitive too: four fifths of the pages of a manual may weigh less than a half,
+//! but not that little. Copies are left to the check for stale path prefixes, because a mirror may
+//! be wanted. A site with at least [`FEWEST`] pages, more than four fifths of them bad, gets one
+//! request per day, like a stale path prefix; good pages clear it. Home pages with the same tags in the same order at one IP address belong to one
 //! *template*. Once [`MOST_HOSTS`] have it, their sites count as bad, and so does every further
 //! one.
 //!
@@ -19,6 +20,10 @@ use std::time::Duration;
 use super::SiteId;
 use super::folders::PROBE;
 
+/// The largest weight of a bad page.
+pub(crate) const SPAM: f32 = 0.2;
+/// The weight below which a page is of low quality.
+pub(crate) const LOW: f32 = 0.5;
 /// Minimum number of pages before a site is judged.
 pub(crate) const FEWEST: u32 = 20;
 /// Number of hosts of one template at one IP address that is too high.
@@ -30,6 +35,8 @@ const MOST_HOMES: usize = 1 << 22;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Conduct {
     n_pages: u32,
+    /// Pages of low quality, and bad ones among them.
+    n_low: u32,
     n_bad: u32,
     /// Time of the last request since the site is bad, in seconds, plus one; 0 for never.
     probed: u32,
@@ -37,15 +44,16 @@ pub(crate) struct Conduct {
 }
 
 impl Conduct {
-    /// Records a page.
-    pub(crate) fn record(&mut self, is_bad: bool) {
+    /// Records a page by the weight of its own text.
+    pub(crate) fn record(&mut self, weight: f32) {
         self.n_pages = self.n_pages.saturating_add(1);
-        self.n_bad = self.n_bad.saturating_add(is_bad.into());
+        self.n_low = self.n_low.saturating_add((weight < LOW).into());
+        self.n_bad = self.n_bad.saturating_add((weight <= SPAM).into());
     }
 
-    /// Returns the numbers of read pages and of bad pages.
+    /// Returns the numbers of read pages and of pages of low quality.
     pub(crate) fn n_pages(&self) -> (u32, u32) {
-        (self.n_pages, self.n_bad)
+        (self.n_pages, self.n_low)
     }
 
     /// Counts the site as bad from now on, whatever its pages.
@@ -111,15 +119,16 @@ mod tests {
     use super::*;
 
     const DAY: Duration = PROBE;
+    const BAD: f32 = 0.1;
 
     #[test]
     fn a_site_of_bad_pages_is_probed_once_a_day() {
         let mut site = Conduct::default();
         for _ in 0..19 {
-            site.record(true);
+            site.record(BAD);
         }
         assert!(site.admits(DAY) && site.admits(DAY));
-        site.record(true);
+        site.record(BAD);
         assert!(site.is_bad());
         assert!(site.admits(DAY));
         assert!(!site.admits(DAY) && !site.admits(DAY * 2 - Duration::from_secs(1)));
@@ -132,13 +141,25 @@ mod tests {
     #[test]
     fn four_fifths_are_not_too_many() {
         let mut site = Conduct::default();
-        (0..16).for_each(|_| site.record(true));
-        (0..4).for_each(|_| site.record(false));
+        (0..16).for_each(|_| site.record(BAD));
+        (0..4).for_each(|_| site.record(LOW));
         assert!(!site.is_bad());
-        (0..5).for_each(|_| site.record(true));
+        (0..5).for_each(|_| site.record(BAD));
         assert!(site.is_bad());
-        (0..2).for_each(|_| site.record(false));
+        (0..2).for_each(|_| site.record(LOW));
         assert!(!site.is_bad());
+    }
+
+    /// A reference weighs little, but not as little as spam.
+    #[test]
+    fn issue_26_references_are_not_spam() {
+        let mut site = Conduct::default();
+        (0..79).for_each(|_| site.record(SPAM));
+        (0..21).for_each(|_| site.record(0.3));
+        assert_eq!(site.n_pages(), (100, 100));
+        assert!(!site.is_bad());
+        (0..6).for_each(|_| site.record(SPAM));
+        assert!(site.is_bad());
     }
 
     #[test]

@@ -22,6 +22,7 @@ fn push(frontier: &mut Frontier, host: HostId, mass: f32, place: Place) {
         weight,
         class: 0,
         is_last: mass < 0.0,
+        of_repeat: false,
         n_redirects: 0,
         kind: Kind::Page,
         rest: "/",

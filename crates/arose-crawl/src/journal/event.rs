@@ -115,6 +115,8 @@ pub(crate) struct Queued<'b> {
     pub(crate) class: u8,
     /// Whether it is queued after the others of its host.
     pub(crate) is_last: bool,
+    /// Whether it was found on a page that repeats others.
+    pub(crate) of_repeat: bool,
     /// Number of redirects that led here.
     pub(crate) n_redirects: u8,
     /// What it is expected to lead to.
@@ -270,7 +272,8 @@ impl Queued<'_> {
         // The same number of bytes for every weight, so that it can be changed in place.
         out.extend(self.weight.mass.bits().to_le_bytes());
         out.extend(self.weight.trust.bits().to_le_bytes());
-        out.push(self.class & 7 | u8::from(self.is_last) << 3);
+        let marks = u8::from(self.is_last) << 3 | u8::from(self.of_repeat) << 4;
+        out.push(self.class & 7 | marks);
         for text in [self.rest, self.found_on] {
             push_number(out, text.len() as u64);
             out.extend_from_slice(text.as_bytes());
@@ -438,6 +441,7 @@ impl<'b> Decoder<'b> {
             weight,
             class: order & 7,
             is_last: order >> 3 & 1 == 1,
+            of_repeat: order >> 4 & 1 == 1,
             n_redirects: (flags >> 2).try_into().ok()?,
             kind: *Kind::ALL.get((flags & 3) as usize)?,
             rest: self.text()?,

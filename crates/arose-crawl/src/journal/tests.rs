@@ -20,6 +20,7 @@ const URL: Queued<'static> = Queued {
     weight: WEIGHT,
     class: 5,
     is_last: true,
+    of_repeat: true,
     n_redirects: 2,
     kind: Kind::Sitemap,
     rest: "/a?b",

@@ -21,8 +21,8 @@ pub(super) struct Judged {
     facts: Facts,
     /// From 0.1 to 1.
     pub(super) weight: f64,
-    /// Whether its own text weighs less than 0.5, whatever it copies.
-    pub(super) is_poor: bool,
+    /// The weight of its own text, whatever it copies.
+    pub(super) own: f64,
 }
 
 impl Judged {
@@ -37,7 +37,7 @@ impl Judged {
             text,
             facts,
             weight,
-            is_poor: own < 0.5,
+            own,
         }
     }
 }

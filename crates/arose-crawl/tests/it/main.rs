@@ -32,6 +32,7 @@ mod simulated;
 mod sitemaps;
 mod stalls;
 mod tls;
+mod traps;
 mod twins;
 mod urls;
 mod visits;

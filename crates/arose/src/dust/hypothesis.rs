@@ -1,7 +1,7 @@
 //! Hypotheses: what is known of a rule in its template, and in all templates of its site.
 
 use super::learner::key;
-use super::standing::{Standing, State};
+use super::standing::{RuleId, Standing, State};
 
 /// Number of deferred URLs of a rule after which the share of audits halves.
 const EARLY: f64 = 12.0;
@@ -13,6 +13,9 @@ const ENOUGH: [u32; 2] = [30, 12];
 const PAGES: u32 = 10;
 /// Number of audits that a rule may have in its template in any case.
 const ANYWAY: u32 = 2;
+/// Equal pairs in all templates of a site that confirm a rule about session IDs: as many as one
+/// template needs by itself.
+const POOLED: u32 = 21;
 
 /// The state of a rule in the learner.
 #[derive(Debug, Clone)]
@@ -40,8 +43,13 @@ pub(super) struct Hypothesis {
 /// What the templates of a site have learned about a rule.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OfSite {
+    /// The rule in each of its templates.
+    pub(super) rules: Vec<RuleId>,
     /// Contents of equal pairs, up to the number wanted.
     pub(super) contents: Vec<u64>,
+    /// Equal pairs in templates where it is about session IDs, and unequal pairs in any.
+    pub(super) n_same: u32,
+    pub(super) n_different: u32,
     /// Number of templates in which it is active.
     pub(super) n_active: u32,
     /// Number of templates in which it was found wrong.
@@ -51,9 +59,18 @@ pub(super) struct OfSite {
 }
 
 impl OfSite {
-    /// Returns whether the rule is active in some template, and wrong in none.
+    /// Returns whether the rule is wrong in no template, and active in one or supported by enough
+    /// pairs of all.
     pub(super) fn is_confirmed(&self) -> bool {
-        self.n_active > 0 && self.n_wrong == 0
+        let is_supported = self.n_same >= POOLED && self.n_different == 0;
+        self.n_wrong == 0 && (self.n_active > 0 || is_supported)
+    }
+
+    /// Counts pairs of a template.
+    pub(super) fn count(&mut self, rule: &Hypothesis, n_same: u32, n_different: u32) {
+        let n_same = if rule.is_session() { n_same } else { 0 };
+        self.n_same = self.n_same.saturating_add(n_same);
+        self.n_different = self.n_different.saturating_add(n_different);
     }
 
     /// Counts a template whose state has changed.

@@ -22,8 +22,8 @@ const SITE_PART: usize = 20;
 const MIN_BLANK: u32 = 5;
 /// Maximum number of rounds in which rules are applied.
 const MAX_ROUNDS: usize = 10;
-/// Equal pairs that a rule about session IDs needs in a template if it is active in another
-/// template of its site, and wrong in none.
+/// Equal pairs that a rule about session IDs needs in a template if its site confirms it: it is
+/// active in another template, or the pairs of all templates suffice, and it is wrong in none.
 const CONFIRM: f64 = 3.0;
 
 /// Learns the rules of all sites of a crawl.
@@ -445,6 +445,8 @@ impl Learner {
         if rule.standing.state != State::Testing || (is_same && is_common) {
             return;
         }
+        let name = rule.of_site();
+        let was_confirmed = self.of_sites.get(&name).is_some_and(OfSite::is_confirmed);
         self.changed.insert(id);
         match is_same {
             true => {
@@ -462,7 +464,8 @@ impl Learner {
         }
         // A template may have fewer pages than the required number of contents, so those of its
         // site count.
-        let of_site = self.of_sites.entry(rule.of_site()).or_default();
+        let of_site = self.of_sites.entry(name).or_default();
+        of_site.count(rule, is_same.into(), (!is_same).into());
         let contents = &mut of_site.contents;
         if is_same && contents.len() < min_contents && !contents.contains(&content) {
             contents.push(content);
@@ -476,6 +479,27 @@ impl Learner {
             // Evidence beyond the limit is not accumulated.
             Outcome::Accepted => rule.sum = Sequential::ACCEPT,
             Outcome::Open => {}
+        }
+        if !was_confirmed {
+            self.confirm(name);
+        }
+    }
+
+    /// Accepts a rule in all templates with enough evidence, if their site confirms it by now.
+    fn confirm(&mut self, name: u64) {
+        let of_site = self.of_sites.get(&name);
+        let Some(of_site) = of_site.filter(|of_site| of_site.is_confirmed()) else {
+            return;
+        };
+        let n_of_site = of_site.contents.len();
+        for id in of_site.rules.clone() {
+            let (_, accept) = self.test(id);
+            let rule = &self.rules[id as usize];
+            let n_contents = rule.contents.len().max(n_of_site);
+            let is_ready = rule.sum >= accept && n_contents >= self.config.min_contents;
+            if is_ready && rule.standing.state == State::Testing {
+                self.change(id, State::Active);
+            }
         }
     }
 
@@ -546,6 +570,8 @@ impl Learner {
             n_open: 0,
         });
         self.scopes.entry(key(scope)).or_default().push(id);
+        let of_site = self.rules[id as usize].of_site();
+        self.of_sites.entry(of_site).or_default().rules.push(id);
         Some(id)
     }
 }

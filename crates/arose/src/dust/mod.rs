@@ -9,7 +9,8 @@
 //! in that part alone are trials: their contents are the same or different. Such pairs occur by
 //! chance, or through a *probe*: a request for the URL without the part. A [sequential
 //! test](Sequential) accepts a rule after 21 consecutive equal pairs, and rejects it at the first
-//! unequal one. A session ID that another template of the site has confirmed needs three. A
+//! unequal one. A session ID that another template of the site has confirmed needs three, and so
+//! does one for which all templates of the site together have 21 equal pairs and no unequal one. A
 //! parameter with few values, such as a language or a sort order, needs 58, since such parameters
 //! often matter only for some pages. Error pages and login walls look the same whatever the URL, so
 //! the pairs must show at least five different contents, and contents that many pages share do not

@@ -55,7 +55,9 @@ impl Learner {
         (rule.n_values, rule.n_new) = (saved.n_values, saved.n_new);
         rule.n_failed = saved.n_failed;
         let (of_site, contents) = (rule.of_site(), rule.contents.clone());
-        let all = &mut self.of_sites.entry(of_site).or_default().contents;
+        let site = self.of_sites.entry(of_site).or_default();
+        site.count(rule, rule.standing.n_same, rule.standing.n_different);
+        let all = &mut site.contents;
         let new = contents
             .into_iter()
             .filter(|content| !all.contains(content));

@@ -471,6 +471,57 @@ fn templates_of_a_site_confirm_each_other() {
     }
 }
 
+/// A site of many small templates, none of which has enough pages for a rule by itself: their
+/// evidence is pooled, unless one pair differs.
+#[test]
+fn issue_27_templates_pool_their_evidence() {
+    let learn = |wrong: Option<u64>| {
+        let mut learner = learner_without_prior();
+        let mut n_fetched = 0;
+        for n in 0..120_u64 {
+            let (template, page) = (n % 10, n / 10 % 4);
+            let letter = char::from(b'a' + template as u8);
+            let url = format!("http://a.b/{letter}/{page}?sid={:x}", 7919 * (n + 1));
+            let own = 100 * template + page;
+            if learner.place(&url) == Place::Fetch {
+                n_fetched += feed(&mut learner, &url, &|url: &str| {
+                    let matters = wrong == Some(template);
+                    Some(own ^ if matters { key_of(url) } else { 0 })
+                });
+            }
+        }
+        let rules = learner.rules();
+        let n_active = rules.filter(|rule| rule.state == State::Active).count();
+        (n_active, n_fetched)
+    };
+    // Four pages each, fetched and probed: pairs beyond the 21st are not needed.
+    let (n_active, n_fetched) = learn(None);
+    assert_eq!(n_active, 10);
+    assert!(n_fetched <= 80, "{n_fetched}");
+    let (n_active, _) = learn(Some(3));
+    assert_eq!(n_active, 0);
+}
+
+/// A template that had enough pairs before another one confirmed the rule waits for no more.
+#[test]
+fn issue_27_a_template_is_accepted_when_another_confirms_its_rule() {
+    let mut learner = learner_without_prior();
+    let mut visit = |template: &str, page: u64| {
+        let n = 1 + page + 100 * template.len() as u64;
+        let url = format!("http://a.b/{template}/{page}?sid={:x}", 7919 * n);
+        let own = key_of(template) ^ page;
+        feed(&mut learner, &url, &|_| Some(own));
+        let active = |rule: &&Standing| rule.state == State::Active;
+        learner.rules().filter(active).count()
+    };
+    for page in 0..8 {
+        assert_eq!(visit("short", page), 0);
+    }
+    let found: Vec<usize> = (0..40).map(|page| visit("long", page)).collect();
+    assert!(!found.contains(&1), "{found:?}");
+    assert_eq!(found.last(), Some(&2));
+}
+
 /// Links to missing pages, each with a new session ID, end where other pages have shown that the ID
 /// does not matter; a page among them suspends the rule.
 #[test]
