@@ -100,7 +100,7 @@ pub(crate) struct Original {
 pub(crate) fn settings_of(policy: DuplicatePolicy) -> Settings {
     let mut config = Config::default();
     config.policy.criterion = match policy {
-        DuplicatePolicy::Jaccard => Criterion::default(),
+        DuplicatePolicy::Jaccard => Criterion::jaccard(),
         DuplicatePolicy::Content => Criterion::Content(Remove::Same),
     };
     Settings::agreeing_with(&config)
@@ -299,12 +299,22 @@ mod tests {
     fn originals_survive_and_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("contents");
-        let mut sketcher = Sketcher::new(&Settings::default());
+        let mut sketcher = Sketcher::new(&settings_of(DuplicatePolicy::default()));
         let sketch = sketcher.page(&page(TEXT), "h");
-        let contents = Contents::open(&path, Committed::default(), Settings::default()).unwrap();
+        let contents = Contents::open(
+            &path,
+            Committed::default(),
+            settings_of(DuplicatePolicy::default()),
+        )
+        .unwrap();
         assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
         drop(contents);
-        let contents = Contents::open(&path, Committed::default(), Settings::default()).unwrap();
+        let contents = Contents::open(
+            &path,
+            Committed::default(),
+            settings_of(DuplicatePolicy::default()),
+        )
+        .unwrap();
         let found = contents
             .judge(name("http://h/2"), &sketch)
             .unwrap()
@@ -323,9 +333,13 @@ mod tests {
     #[test]
     fn payloads_of_duplicates_are_remembered() {
         let folder = tempfile::tempdir().unwrap();
-        let contents =
-            Contents::open(folder.path(), Committed::default(), Settings::default()).unwrap();
-        let mut sketcher = Sketcher::new(&Settings::default());
+        let contents = Contents::open(
+            folder.path(),
+            Committed::default(),
+            settings_of(DuplicatePolicy::default()),
+        )
+        .unwrap();
+        let mut sketcher = Sketcher::new(&settings_of(DuplicatePolicy::default()));
         let sketch = sketcher.page(&page(TEXT), "h");
         let judge = |url, payload: &str| {
             let date = 7;
@@ -344,9 +358,13 @@ mod tests {
     #[test]
     fn claims_hold_back_what_counts_as_archived() {
         let folder = tempfile::tempdir().unwrap();
-        let contents =
-            Contents::open(folder.path(), Committed::default(), Settings::default()).unwrap();
-        let sketcher = Sketcher::new(&Settings::default());
+        let contents = Contents::open(
+            folder.path(),
+            Committed::default(),
+            settings_of(DuplicatePolicy::default()),
+        )
+        .unwrap();
+        let sketcher = Sketcher::new(&settings_of(DuplicatePolicy::default()));
         let claims: Vec<Claim> = (0..3)
             .map(|n: u8| {
                 let claim = contents.claim().unwrap();
@@ -370,9 +388,13 @@ mod tests {
     #[test]
     fn bytes_are_not_text() {
         let folder = tempfile::tempdir().unwrap();
-        let contents =
-            Contents::open(folder.path(), Committed::default(), Settings::default()).unwrap();
-        let sketcher = Sketcher::new(&Settings::default());
+        let contents = Contents::open(
+            folder.path(),
+            Committed::default(),
+            settings_of(DuplicatePolicy::default()),
+        )
+        .unwrap();
+        let sketcher = Sketcher::new(&settings_of(DuplicatePolicy::default()));
         let judge = |url: &str, body: &[u8]| {
             contents
                 .judge(name(url), &sketcher.bytes(body))

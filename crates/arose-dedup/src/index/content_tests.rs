@@ -7,12 +7,13 @@ use std::path::Path;
 
 use arose::content::{CONTENT, Content as Text, NEARLY_EQUAL, SAME, shingler};
 use arose::mix::{SplitMix, mix};
-use arose::rule::{Remove, Rule};
+use arose::rule::{Criterion, Remove, Rule};
 use arose::testing::content_score;
 use arose::token::Tokenizer;
 
 use super::state::MAX_JUDGED;
 use super::*;
+use crate::config::Config;
 use crate::stage::weigher::Weigher;
 
 fn settings(remove: Remove) -> Settings {
@@ -379,7 +380,8 @@ fn issue_24_word_pairs_need_their_index() {
     let folder = tempfile::tempdir().unwrap();
     let [content, jaccard] = ["content", "jaccard"].map(|name| folder.path().join(name));
     let content = create(&content, Remove::Same);
-    let jaccard = Index::create(&jaccard, Settings::default()).unwrap();
+    let settings = Settings::agreeing_with(&Config::of(Criterion::jaccard()));
+    let jaccard = Index::create(&jaccard, settings).unwrap();
     let page = &pages(1)[0];
     assert!(jaccard.insert("page", &page.sketch(&content)).is_err());
     assert!(content.insert("page", &page.sketch(&jaccard)).is_err());

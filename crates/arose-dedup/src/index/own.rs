@@ -11,6 +11,8 @@
 //! score is the smaller of both sides. So a template that was unknown at first is recognized from
 //! then on.
 
+use std::cell::RefCell;
+
 use arose::content::{NEARLY_EQUAL, Numbered, Score, Scorer, Weights, weight};
 use arose::digest::digest64;
 use arose::mix::mix;
@@ -91,9 +93,17 @@ impl Weighing {
             numbers.push(others(number.into()));
         }
         self.weigher.sample(&pairs.shingles, &mut numbers);
-        let marks =
-            self.marker
-                .marks_of_shingles(&pairs.shingles, &numbers, &mut MarkRoom::default());
+        let words = ROOM.with_borrow_mut(
+            |Room {
+                 numbered,
+                 elements,
+                 marks,
+             }| {
+                numbered.elements_into(&pairs.shingles, elements);
+                let marks = self.marker.marks(elements, &numbers, marks);
+                encode(&marks, elements, &numbers)
+            },
+        );
         keys.sort_unstable();
         keys.dedup();
         // The keys of the longest texts are a sample.
@@ -104,7 +114,7 @@ impl Weighing {
         }
         Weighed {
             sketch: Sketch {
-                words: encode(&marks, &pairs.shingles, &numbers),
+                words,
                 pairs: None,
                 ..sketch.clone()
             },
@@ -114,19 +124,35 @@ impl Weighing {
     }
 }
 
-/// Returns marks and sampled word pairs, as words; none without word pairs.
-fn encode(marks: &Marks, shingles: &[u64], numbers: &[Others]) -> Vec<u64> {
-    if shingles.is_empty() {
+/// Memory that a thread uses again.
+#[derive(Default)]
+struct Room {
+    numbered: Numbered,
+    elements: Vec<u64>,
+    marks: MarkRoom,
+}
+
+thread_local! {
+    static ROOM: RefCell<Room> = RefCell::default();
+}
+
+/// Returns marks and sampled word pairs, as words; none without word pairs. `elements` are those of
+/// the text and are mixed here.
+fn encode(marks: &Marks, elements: &mut [u64], numbers: &[Others]) -> Vec<u64> {
+    if elements.is_empty() {
         return Vec::new();
     }
-    let mut elements = Vec::new();
-    Numbered::default().elements_into(shingles, &mut elements);
-    elements
-        .iter_mut()
-        .for_each(|element| *element = mix(*element));
-    let rate = (0..16)
-        .find(|&rate| elements.iter().filter(|one| zeros(**one) >= rate).count() <= MAX_KEPT)
-        .unwrap_or(15);
+    let mut n_by_zeros = [0_usize; 16];
+    for element in &mut *elements {
+        *element = mix(*element);
+        n_by_zeros[zeros(*element) as usize] += 1;
+    }
+    let mut n_left = elements.len();
+    let mut rate = 0;
+    while n_left > MAX_KEPT && rate < 15 {
+        n_left -= n_by_zeros[rate as usize];
+        rate += 1;
+    }
     let sampled = elements.iter().zip(numbers);
     let sampled = sampled
         .filter(|(one, _)| zeros(**one) >= rate)
@@ -210,7 +236,10 @@ impl Kept {
 
 /// Returns the marks of a stored sketch.
 pub(super) fn marks_of(words: &[u64]) -> Marks {
-    Kept::of(words).marks
+    let n_words = size_of::<Marks>().div_ceil(size_of::<u64>());
+    let words = words.iter().take(n_words);
+    let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+    bytemuck::pod_read_unaligned(&bytes[..size_of::<Marks>()])
 }
 
 /// Compares two stored sketches.

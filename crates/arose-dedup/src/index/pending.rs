@@ -121,14 +121,17 @@ fn with_digest(name: &str, sketch: &Sketch) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use crate::index::{Settings, Sketcher};
+    use arose::rule::Criterion;
 
     /// Documents added twice are in the index once; another version of a page gets a name of its
     /// own.
     #[test]
     fn adding_twice_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let index = Index::create(&folder.path().join("index"), Settings::default()).unwrap();
+        let settings = Settings::agreeing_with(&Config::of(Criterion::jaccard()));
+        let index = Index::create(&folder.path().join("index"), settings).unwrap();
         let sketcher = Sketcher::new(index.settings());
         let sketch = |text: &str| sketcher.sketch(text, None);
         index.insert("page", &sketch("the first version")).unwrap();

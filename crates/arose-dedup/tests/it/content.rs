@@ -228,7 +228,7 @@ fn issue_24_templates_stay() {
         page.1 = format!("{before}{item}{after}");
     }
     let near = bench(&pages);
-    let jaccard = near.run(&Config::default());
+    let jaccard = near.run(&Config::of(Criterion::jaccard()));
     assert!(jaccard["counts"]["dropped_near"].as_u64() > Some(50));
     let own = bench(&pages);
     let summary = own.run(&config(Remove::Content));
