@@ -38,7 +38,7 @@ use crate::quality;
 Modes, for web pages:
   visible    all text that readers see, without URLs and images
   henzinger  all text with the URLs of links and images
-  content    the main content, without navigation and notices
+  content    the main content, without navigation and notices; all visible text if there is none
   plain      the source as it is
 
 Files in directories:

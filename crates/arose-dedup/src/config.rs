@@ -272,7 +272,7 @@ impl Config {
             "cap": self.cap.get(),
             "pairs": self.pairs.as_str(),
             "seed": self.seed,
-            "mode": format!("{:?}", self.corpus.html.mode).to_lowercase(),
+            "mode": self.corpus.html.mode.as_str(),
             "statuses": format!("{:?}", self.corpus.statuses).to_lowercase(),
             "fields": fields(&self.corpus.fields),
             "limits": limits(&self.corpus.limits),

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use arose::rule::Criterion;
+use arose_corpus::html::Mode;
 use arose_dedup::{Config, Error, ListedPairs};
 use serde_json::{Value, json};
 
@@ -32,6 +33,35 @@ pub(crate) fn counts_add_up(summary: &Value) {
         summary["counts"]["skipped"]["total"].as_u64(),
         Some(by_reason)
     );
+}
+
+/// The table says how the text of each web page was read.
+#[test]
+fn issue_24_modes_of_documents() {
+    let prose = "<p>one sentence that is long enough to be read as prose, twice over.</p>";
+    let article = format!("<title>T</title>{}", prose.repeat(5));
+    let links = "<title>T</title><nav><a href=/1>one</a> <a href=/2>two</a></nav>";
+    let documents = [
+        json!({ "text": ROSE }),
+        json!({ "html": article }),
+        json!({ "html": links }),
+    ];
+    let lines = documents.map(|document| document.to_string() + "\n");
+    let modes = |mode: Mode| {
+        let bench = Bench::new();
+        bench.write("input.jsonl", &lines.concat());
+        let mut config = Config::default();
+        config.corpus.html.mode = mode;
+        bench.run(&config);
+        let docs = bench.docs().into_iter();
+        docs.map(|doc| doc.mode.unwrap_or_default())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(Config::default().corpus.html.mode, Mode::Visible);
+    assert_eq!(modes(Mode::Visible), ["", "visible", "visible"]);
+    assert_eq!(modes(Mode::Henzinger), ["", "henzinger", "henzinger"]);
+    assert_eq!(modes(Mode::Content), ["", "content", "visible"]);
+    assert_eq!(modes(Mode::Plain), ["", "plain", "plain"]);
 }
 
 #[test]
