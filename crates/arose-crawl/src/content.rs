@@ -35,6 +35,7 @@ pub(crate) struct Sketcher {
     tokenizer: Tokenizer,
     sketcher: index::Sketcher,
     tokens: Tokens,
+    visible: String,
 }
 
 impl Sketcher {
@@ -44,21 +45,25 @@ impl Sketcher {
             tokenizer: Tokenizer::default(),
             sketcher: index::Sketcher::new(settings),
             tokens: Tokens::default(),
+            visible: String::new(),
         }
     }
 
-    /// Returns the sketch of a page of a host.
+    /// Returns the sketch of a page of a host. As in `arose dedup`, near duplicates are found by
+    /// their visible text. The digest also covers links and images, so equal text with other links
+    /// is not an exact duplicate.
     pub(crate) fn page(&mut self, page: &Page, host: &str) -> Sketch {
         self.tokens.clear();
-        let mut start = 0;
-        for image in &page.images {
-            let end = page.text.floor_char_boundary(image.at).max(start);
-            self.tokens
-                .push_text(&self.tokenizer, &page.text[start..end]);
-            self.tokens.push_image(&image.src);
-            start = end;
-        }
-        self.tokens.push_text(&self.tokenizer, &page.text[start..]);
+        let metadata = page.metadata.as_deref();
+        let text = match metadata.and_then(|metadata| metadata.visibility.as_deref()) {
+            Some(visibility) => {
+                self.visible.clear();
+                visibility.cut(&page.text, &mut self.visible);
+                &self.visible
+            }
+            None => &page.text,
+        };
+        self.tokens.push_text(&self.tokenizer, text);
         let digest = page.content_digest();
         self.sketcher
             .sketch_of_tokens(&self.tokens, digest, Some(host))
