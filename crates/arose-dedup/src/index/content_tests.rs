@@ -343,7 +343,7 @@ fn issue_24_a_query_compares_few_documents() {
     index.insert_all(&documents).unwrap();
     let state = index.shared.read().unwrap();
     let mut keys = Vec::new();
-    let kept = state.weigh(None, &sketches[2000]).unwrap().sketch;
+    let kept = state.weigh(&sketches[2000]).unwrap().sketch;
     state.plan.sketch_keys(&kept, &mut keys);
     let likely = state.likely(&keys).unwrap();
     assert_eq!(likely.len(), MAX_JUDGED);

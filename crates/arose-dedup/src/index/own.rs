@@ -14,7 +14,6 @@
 use std::cell::RefCell;
 
 use arose::content::{NEARLY_EQUAL, Numbered, Score, Scorer, Weights, weight};
-use arose::digest::digest64;
 use arose::mix::mix;
 
 use super::sketch::{Pairs, Sketch};
@@ -65,20 +64,16 @@ impl Weighing {
         }
     }
 
-    /// Returns the weighed form of a sketch of word pairs. A page without a URL is identified by
-    /// `name`.
+    /// Returns the weighed form of a sketch of word pairs.
     pub(super) fn weigh(
         &self,
         sketch: &Sketch,
         pairs: &Pairs,
-        name: Option<&str>,
         count: impl Fn(u64) -> u32,
     ) -> Weighed {
-        let site = salt(sketch.site.map_or(0, |site| site.0.get().into()));
-        let page = pairs.page.or(name.map(|name| digest64(name.as_bytes())));
-        // Distinct from the keys of all word pairs, which are mixed only once.
-        let page = page.map(|page| mix(!key(page, site)));
-        let is_counted = page.is_some_and(|page| count(page) > 0);
+        let site = site_salt(sketch);
+        let page = page_key(sketch, pairs);
+        let is_counted = count(page) > 0;
         let mut numbers = Vec::with_capacity(pairs.shingles.len());
         let mut keys = Vec::new();
         for &shingle in &pairs.shingles {
@@ -104,24 +99,56 @@ impl Weighing {
                 encode(&marks, elements, &numbers)
             },
         );
-        keys.sort_unstable();
-        keys.dedup();
-        // The keys of the longest texts are a sample.
-        keys.truncate(MAX_COUNTED);
-        keys.extend([mix(!site)].into_iter().chain(page));
-        if is_counted {
-            keys.clear();
-        }
+        let n_pages = count(mix(!site)).into();
+        let keys = match is_counted {
+            true => Vec::new(),
+            false => finish_keys(keys, site, page),
+        };
         Weighed {
             sketch: Sketch {
                 words,
                 pairs: None,
                 ..sketch.clone()
             },
-            n_pages: count(mix(!site)).into(),
+            n_pages,
             keys,
         }
     }
+}
+
+/// Returns the keys that a page adds to the counts of its site; the last one stands for the page.
+/// Empty if it has no word pairs to weigh.
+pub(super) fn page_keys(sketch: &Sketch) -> Vec<u64> {
+    let pairs = sketch.pairs.as_ref();
+    let Some(pairs) = pairs.filter(|pairs| !pairs.shingles.is_empty()) else {
+        return Vec::new();
+    };
+    let (site, weigher) = (site_salt(sketch), Weigher::online());
+    let shingles = pairs.shingles.iter().copied();
+    let counted = shingles.filter(|&shingle| weigher.counts(shingle));
+    let keys = counted.map(|shingle| key(shingle, site)).collect();
+    finish_keys(keys, site, page_key(sketch, pairs))
+}
+
+fn site_salt(sketch: &Sketch) -> u64 {
+    salt(sketch.site.map_or(0, |site| site.0.get().into()))
+}
+
+/// Returns the key of a page, which is its URL or else its text.
+fn page_key(sketch: &Sketch, pairs: &Pairs) -> u64 {
+    let page = pairs.page.unwrap_or(sketch.digest.0 as u64);
+    // Distinct from the keys of all word pairs, which are mixed only once.
+    mix(!key(page, site_salt(sketch)))
+}
+
+/// Returns the distinct keys of word pairs, then that of the site, then that of the page.
+fn finish_keys(mut keys: Vec<u64>, site: u64, page: u64) -> Vec<u64> {
+    keys.sort_unstable();
+    keys.dedup();
+    // The keys of the longest texts are a sample.
+    keys.truncate(MAX_COUNTED);
+    keys.extend([mix(!site), page]);
+    keys
 }
 
 /// Memory that a thread uses again.

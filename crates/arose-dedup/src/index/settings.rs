@@ -236,7 +236,7 @@ impl Settings {
     }
 
     /// Returns whether the policy is `content`.
-    pub(super) fn is_content(&self) -> bool {
+    pub(crate) fn is_content(&self) -> bool {
         matches!(self.kind, Kind::Content { .. })
     }
 

@@ -194,7 +194,10 @@ impl Sketcher {
         let tokens = row::tokens(&self.tokenizer, document);
         let host = document.url.as_deref().and_then(urls::host);
         let sketch = self.sketch_of_tokens(&tokens, document.content_digest(), host);
-        sketch.of_page(&name(document))
+        match &document.url {
+            Some(url) => sketch.of_page(url),
+            None => sketch,
+        }
     }
 
     fn pairs(&self, tokens: &Tokens) -> Option<Pairs> {
