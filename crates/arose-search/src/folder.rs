@@ -117,7 +117,7 @@ impl Folder {
                 ..Config::default()
             },
         };
-        if config.html.mode == Mode::Henzinger {
+        if matches!(config.html.mode, Mode::Henzinger | Mode::Visible) {
             config.html.mode = Mode::Content;
         }
         config

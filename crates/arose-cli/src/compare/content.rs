@@ -41,8 +41,9 @@ impl Counter {
         let mut shingles = Vec::new();
         self.shingler
             .shingles_into(&tokens.fingerprints, &mut shingles);
-        let name = format!("{}#{}", document.source.display(), document.position);
-        self.counter.push(document.url.as_deref(), &name, &shingles);
+        let url = document.url.as_deref();
+        self.counter
+            .push(url, document.content_digest(), &shingles);
     }
 
     pub(super) fn finish(self) -> Repeats {

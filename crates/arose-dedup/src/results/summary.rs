@@ -248,12 +248,8 @@ impl Summary {
     pub fn reading(&self) -> Config {
         let mut config = Config::default();
         let text = |name: &str| self.settings.get(name).and_then(Value::as_str);
-        config.html.mode = match text("mode") {
-            Some("visible") => Mode::Visible,
-            Some("content") => Mode::Content,
-            Some("plain") => Mode::Plain,
-            _ => Mode::Henzinger,
-        };
+        let is_named = |mode: &Mode| text("mode") == Some(mode.as_str());
+        config.html.mode = Mode::ALL.into_iter().find(is_named).unwrap_or_default();
         config.statuses = match text("statuses") {
             Some("success") => Statuses::Success,
             _ => Statuses::Any,

@@ -39,7 +39,7 @@ class Index:
         cls,
         directory: str | os.PathLike[str],
         *,
-        policy: Policy = "jaccard",
+        policy: Policy | None = None,
         threshold: float | None = None,
         remove: Literal["same", "content"] | None = None,
         w: int | None = None,

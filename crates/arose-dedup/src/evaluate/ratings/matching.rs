@@ -218,6 +218,7 @@ mod tests {
     use crate::evaluate::ratings::{Population, Ratings};
     use crate::{Config, ListedPairs, Progress, Start};
     use arose::judgement::Verdict;
+    use arose::rule::Criterion;
     use std::fs;
 
     /// A page: its ID and its text.
@@ -246,7 +247,7 @@ mod tests {
         fs::write(&input, pages.iter().map(line).collect::<String>()).unwrap();
         let config = Config {
             pairs: ListedPairs::All,
-            ..Config::default()
+            ..Config::of(Criterion::jaccard())
         };
         let progress = Progress::default();
         crate::run(
