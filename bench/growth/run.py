@@ -16,7 +16,7 @@ Each argument is a shape and a number of documents. The shapes are
     items       pages of one template on one site, 120 words and 20 of their own
 
 Corpora are made once, compressed with zstd where a `zstd` command is found, and stay in DIR. Each run
-has `--memory 2GiB` (or `--memory SIZE`) and the policy `jaccard` (or `--policy NAME`), and with `--ids-only` lists
+has `--memory 2GiB` (or `--memory SIZE`) and the default policy (or `--policy NAME`), and with `--ids-only` lists
 the kept documents instead of copying them. A line of JSON per run goes to standard output: CPU seconds
 (user and system), wall seconds, peak resident bytes (VmHWM), the most bytes the work directory held
 and how many these are per document, and the counts of the run. Figures mean something on an idle

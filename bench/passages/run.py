@@ -66,7 +66,7 @@ def main():
             arose(f"arose passages, {n_lines // part} documents", "passages", corpus=corpus)
             corpus.unlink()
         return
-    arose("arose dedup --policy jaccard", "dedup", "--policy", "jaccard")
+    arose("arose dedup", "dedup")
     arose("arose passages", "passages")
     arose("arose passages --remove later", "passages", "--remove", "later")
     arose("arose passages --unit line --remove later", "passages", "--unit", "line", "--remove", "later")

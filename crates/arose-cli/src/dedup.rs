@@ -43,8 +43,7 @@ use summary::{outcome, tell};
 #[command(after_help = "Examples:
   arose dedup corpus.jsonl -o out
   arose dedup 'crawl/*.warc.gz' -o out --policy site
-  arose dedup pages/ -o out --remove content --keep longest
-  arose dedup corpus.jsonl -o out --policy jaccard --threshold 0.9
+  arose dedup pages/ -o out --threshold 0.9 --keep longest
   zcat corpus.jsonl.gz | arose dedup - -o out
   arose dedup crawl -o out                    # the directory of arose crawl
   arose dedup corpus.parquet -o out --dry-run
@@ -64,9 +63,9 @@ pub(crate) struct Options {
     /// Output directory; created if missing
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Definition of a duplicate; see `arose help policies` [default: content]
-    #[arg(long, value_enum)]
-    policy: Option<PolicyName>,
+    /// Definition of a duplicate; see `arose help policies`
+    #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
+    policy: PolicyName,
     /// Minimum Jaccard similarity of duplicates (policy jaccard), or share of a document that
     /// another contains (policy contained) [default: 0.8, or 0.9 for contained]
     #[arg(long, value_name = "J", value_parser = threshold)]
@@ -269,22 +268,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(outcome(&summary))
 }
 
-impl Options {
-    /// The policy, given or by default.
-    fn policy(&self) -> PolicyName {
-        let has_options_of_jaccard = self.threshold.is_some()
-            || self.recall.is_some()
-            || self.w.is_some()
-            || self.cjk_w.is_some()
-            || self.verify.is_some()
-            || self.short.is_some();
-        PolicyName::chosen(self.policy, has_options_of_jaccard)
-    }
-}
-
 /// Returns an error for options that have no effect with the policy or with --keep.
 fn check_used(options: &Options) -> anyhow::Result<()> {
-    let policy = options.policy();
+    let policy = options.policy;
     let is_jaccard = policy == PolicyName::Jaccard;
     let is_near = policy.has_sketches();
     let is_content = policy == PolicyName::Content;
@@ -327,7 +313,7 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
 fn config(options: &Options) -> anyhow::Result<Config> {
     let criterion = match options.remove {
         Some(level) => level.criterion(),
-        None => options.policy().criterion(options.threshold),
+        None => options.policy.criterion(options.threshold),
     };
     let default = Config::default();
     let index = options.against.iter().cloned();
@@ -427,7 +413,7 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
         .filter_map(|s| Some(format!("{:.4} at {s}", at(s)?)))
         .collect();
     let method = arose_dedup::method(config)?;
-    match (look().is_verbose, options.policy().has_sketches()) {
+    match (look().is_verbose, options.policy.has_sketches()) {
         (false, _) => {}
         (true, false) => say(format_args!("arose dedup: {method}")),
         (true, true) => say(format_args!(

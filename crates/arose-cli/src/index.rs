@@ -87,9 +87,9 @@ struct Create {
     /// Minimum length of a passage in tokens, with --passages [default: 50]
     #[arg(long, value_name = "N", requires = "passages")]
     min: Option<usize>,
-    /// Definition of a duplicate; see `arose help policies` [default: content]
-    #[arg(long, value_enum, conflicts_with = "passages")]
-    policy: Option<PolicyName>,
+    /// Definition of a duplicate; see `arose help policies`
+    #[arg(long, value_enum, default_value_t = PolicyName::Jaccard, conflicts_with = "passages")]
+    policy: PolicyName,
     /// Minimum Jaccard similarity (policy jaccard) [default: 0.8]
     #[arg(long, value_name = "J", value_parser = threshold, conflicts_with = "passages")]
     threshold: Option<Threshold>,
@@ -190,18 +190,17 @@ fn create(options: &Create) -> anyhow::Result<Outcome> {
     if options.passages {
         return passages::create(&options.folder, options.min);
     }
-    let policy = options.policy();
-    let is_indexed = policy.has_sketches() || policy == PolicyName::Exact;
+    let is_indexed = options.policy.has_sketches() || options.policy == PolicyName::Exact;
     ensure!(
         is_indexed,
         "an index does not support --policy {}; use that policy with `arose dedup`",
-        policy.criterion(None).name()
+        options.policy.criterion(None).name()
     );
     check_used(options)?;
     let default = Settings::default();
     let criterion = match options.remove {
         Some(level) => level.criterion(),
-        None => policy.criterion(options.threshold),
+        None => options.policy.criterion(options.threshold),
     };
     let settings = Settings {
         kind: kind(options, criterion),
@@ -214,21 +213,8 @@ fn create(options: &Create) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-impl Create {
-    /// The policy, given or by default.
-    fn policy(&self) -> PolicyName {
-        let has_options_of_jaccard = self.threshold.is_some()
-            || self.recall.is_some()
-            || self.shingle.is_some()
-            || self.cjk_shingle.is_some()
-            || self.short.is_some()
-            || self.samples.is_some();
-        PolicyName::chosen(self.policy, has_options_of_jaccard)
-    }
-}
-
 fn check_used(options: &Create) -> anyhow::Result<()> {
-    let policy = options.policy();
+    let policy = options.policy;
     let is_jaccard = policy == PolicyName::Jaccard;
     let is_content = policy == PolicyName::Content;
     let is_near = policy != PolicyName::Exact;

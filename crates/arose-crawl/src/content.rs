@@ -35,7 +35,6 @@ pub(crate) struct Sketcher {
     tokenizer: Tokenizer,
     sketcher: index::Sketcher,
     tokens: Tokens,
-    visible: String,
 }
 
 impl Sketcher {
@@ -45,25 +44,21 @@ impl Sketcher {
             tokenizer: Tokenizer::default(),
             sketcher: index::Sketcher::new(settings),
             tokens: Tokens::default(),
-            visible: String::new(),
         }
     }
 
-    /// Returns the sketch of a page of a host. As in `arose dedup`, near duplicates are found by
-    /// their visible text. The digest also covers links and images, so equal text with other links
-    /// is not an exact duplicate.
+    /// Returns the sketch of a page of a host.
     pub(crate) fn page(&mut self, page: &Page, host: &str) -> Sketch {
         self.tokens.clear();
-        let metadata = page.metadata.as_deref();
-        let text = match metadata.and_then(|metadata| metadata.visibility.as_deref()) {
-            Some(visibility) => {
-                self.visible.clear();
-                visibility.cut(&page.text, &mut self.visible);
-                &self.visible
-            }
-            None => &page.text,
-        };
-        self.tokens.push_text(&self.tokenizer, text);
+        let mut start = 0;
+        for image in &page.images {
+            let end = page.text.floor_char_boundary(image.at).max(start);
+            self.tokens
+                .push_text(&self.tokenizer, &page.text[start..end]);
+            self.tokens.push_image(&image.src);
+            start = end;
+        }
+        self.tokens.push_text(&self.tokenizer, &page.text[start..]);
         let digest = page.content_digest();
         self.sketcher
             .sketch_of_tokens(&self.tokens, digest, Some(host))
@@ -105,7 +100,7 @@ pub(crate) struct Original {
 pub(crate) fn settings_of(policy: DuplicatePolicy) -> Settings {
     let mut config = Config::default();
     config.policy.criterion = match policy {
-        DuplicatePolicy::Jaccard => Criterion::jaccard(),
+        DuplicatePolicy::Jaccard => Criterion::default(),
         DuplicatePolicy::Content => Criterion::Content(Remove::Same),
     };
     Settings::agreeing_with(&config)
@@ -304,22 +299,12 @@ mod tests {
     fn originals_survive_and_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("contents");
-        let mut sketcher = Sketcher::new(&settings_of(DuplicatePolicy::default()));
+        let mut sketcher = Sketcher::new(&Settings::default());
         let sketch = sketcher.page(&page(TEXT), "h");
-        let contents = Contents::open(
-            &path,
-            Committed::default(),
-            settings_of(DuplicatePolicy::default()),
-        )
-        .unwrap();
+        let contents = Contents::open(&path, Committed::default(), Settings::default()).unwrap();
         assert_eq!(contents.judge(name("http://h/1"), &sketch).unwrap(), None);
         drop(contents);
-        let contents = Contents::open(
-            &path,
-            Committed::default(),
-            settings_of(DuplicatePolicy::default()),
-        )
-        .unwrap();
+        let contents = Contents::open(&path, Committed::default(), Settings::default()).unwrap();
         let found = contents
             .judge(name("http://h/2"), &sketch)
             .unwrap()
@@ -338,13 +323,9 @@ mod tests {
     #[test]
     fn payloads_of_duplicates_are_remembered() {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::open(
-            folder.path(),
-            Committed::default(),
-            settings_of(DuplicatePolicy::default()),
-        )
-        .unwrap();
-        let mut sketcher = Sketcher::new(&settings_of(DuplicatePolicy::default()));
+        let contents =
+            Contents::open(folder.path(), Committed::default(), Settings::default()).unwrap();
+        let mut sketcher = Sketcher::new(&Settings::default());
         let sketch = sketcher.page(&page(TEXT), "h");
         let judge = |url, payload: &str| {
             let date = 7;
@@ -363,13 +344,9 @@ mod tests {
     #[test]
     fn claims_hold_back_what_counts_as_archived() {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::open(
-            folder.path(),
-            Committed::default(),
-            settings_of(DuplicatePolicy::default()),
-        )
-        .unwrap();
-        let sketcher = Sketcher::new(&settings_of(DuplicatePolicy::default()));
+        let contents =
+            Contents::open(folder.path(), Committed::default(), Settings::default()).unwrap();
+        let sketcher = Sketcher::new(&Settings::default());
         let claims: Vec<Claim> = (0..3)
             .map(|n: u8| {
                 let claim = contents.claim().unwrap();
@@ -393,13 +370,9 @@ mod tests {
     #[test]
     fn bytes_are_not_text() {
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::open(
-            folder.path(),
-            Committed::default(),
-            settings_of(DuplicatePolicy::default()),
-        )
-        .unwrap();
-        let sketcher = Sketcher::new(&settings_of(DuplicatePolicy::default()));
+        let contents =
+            Contents::open(folder.path(), Committed::default(), Settings::default()).unwrap();
+        let sketcher = Sketcher::new(&Settings::default());
         let judge = |url: &str, body: &[u8]| {
             contents
                 .judge(name(url), &sketcher.bytes(body))

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use arose::digest::digest64;
 use arose::focus::LinkWords;
-use arose_corpus::html::{self, Links, Mode, Switch};
+use arose_corpus::html::{self, Links, Switch};
 use arose_corpus::payload;
 use arose_corpus::quality::Assessor;
 use arose_corpus::{Limits, decode_content};
@@ -314,8 +314,6 @@ impl Reader {
             sketcher: shared.sketcher(),
             assessor: Assessor::default(),
             html: html::Config {
-                // Rules for URLs compare the links of pages.
-                mode: Mode::Henzinger,
                 visibility: Switch::On,
                 links: match settings.scope.requisites {
                     true => Links::CollectAll,

@@ -109,7 +109,7 @@ use folder::{Fresh, check_unused, discard, remove_leftovers, take_lock};
 use log::{Frame, Log};
 use manifest::{Manifest, Part};
 use merger::Merger;
-use state::{Prepared, State, check_sketch};
+use state::{State, check_sketch};
 use writer::Writer;
 
 /// How to run an index. These options are not stored in the index and may change at each opening.
@@ -333,18 +333,10 @@ impl Index {
     /// As [`Index::insert`]. The name is checked only if there is no duplicate.
     pub fn query_or_insert(&self, name: &str, sketch: &Sketch) -> Result<Seen, Error> {
         self.shared.check_sketch(sketch)?;
-        // Weighing takes longest, so other threads may write meanwhile. Pages of the same site that
-        // they add are not counted yet.
-        let weighed = self.shared.read()?.weigh(sketch);
         let mut writer = self.shared.write_log()?;
-        let found = self
-            .shared
-            .read()?
-            .query_weighed(sketch, weighed.as_ref())?;
+        let (found, weighed) = self.shared.read()?.query_as(name, sketch)?;
         if found.is_empty() {
-            self.shared.check_new(&mut writer, &[(name, sketch)])?;
-            let prepared = Prepared::new(name, sketch, weighed);
-            self.shared.insert_prepared(&mut writer, &[prepared])?;
+            self.shared.insert_locked(&mut writer, &[(name, sketch)])?;
             return Ok(Seen::New);
         }
         // A duplicate is also a page of its site.
@@ -422,7 +414,7 @@ impl Index {
             .check_sketch(a)
             .and(self.shared.check_sketch(b))?;
         let state = self.shared.read()?;
-        let [a, b] = [a, b].map(|sketch| match state.weigh(sketch) {
+        let [a, b] = [a, b].map(|sketch| match state.weigh(None, sketch) {
             Some(weighed) => Cow::Owned(weighed.sketch),
             None => Cow::Borrowed(sketch),
         });
@@ -553,46 +545,30 @@ impl Drop for Index {
 impl Shared {
     fn insert_group(&self, documents: &[(&str, &Sketch)]) -> Result<(), Error> {
         let mut writer = self.write_log()?;
-        self.check_new(&mut writer, documents)?;
-        let prepared = self.read()?.prepare(documents);
-        self.insert_prepared(&mut writer, &prepared)
+        self.insert_locked(&mut writer, documents)
     }
 
-    /// Makes room for these documents, and checks that they can be inserted.
-    fn check_new(&self, writer: &mut Writer, documents: &[(&str, &Sketch)]) -> Result<(), Error> {
+    fn insert_locked(
+        &self,
+        writer: &mut Writer,
+        documents: &[(&str, &Sketch)],
+    ) -> Result<(), Error> {
         self.make_room(writer)?;
         for &(name, sketch) in documents {
             self.check_document(name, sketch)?;
         }
         let state = self.read()?;
         writer.screen_names(&state, documents.len());
-        match state.find_taken_name(documents, writer.names.as_ref())? {
-            Some(name) => Err(Error::Exists { name }),
-            None => Ok(()),
+        if let Some(name) = state.find_taken_name(documents, writer.names.as_ref())? {
+            return Err(Error::Exists { name });
         }
-    }
-
-    fn insert_prepared(&self, writer: &mut Writer, prepared: &[Prepared<'_>]) -> Result<(), Error> {
+        let prepared = state.prepare(documents);
+        drop(state);
         let mut frame = Frame::new();
         prepared.iter().for_each(|one| one.write(&mut frame));
         writer.log.append(&frame)?;
-        for one in prepared {
+        for one in &prepared {
             writer.insert(&mut *self.change()?, one);
-        }
-        Ok(())
-    }
-
-    /// Counts pages of sites, given their keys with that of the page last, unless they were counted
-    /// before.
-    fn count_pages(&self, pages: &[Vec<u64>]) -> Result<(), Error> {
-        let mut writer = self.write_log()?;
-        for keys in pages {
-            let state = self.read()?;
-            let is_new = keys.last().is_some_and(|&page| state.counts.get(page) == 0);
-            drop(state);
-            if is_new {
-                self.count_page(&mut writer, keys)?;
-            }
         }
         Ok(())
     }

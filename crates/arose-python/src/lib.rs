@@ -40,7 +40,6 @@ fn main(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
 fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("DEFAULT_POLICY", arose::rule::Criterion::DEFAULT.name())?;
     module.add("MAX_REPAIRS", arose_dedup::shuffle::MAX_REPAIRS)?;
     module.add(
         "KINDS",

@@ -55,7 +55,7 @@ struct Columns {
 impl Default for Reading {
     fn default() -> Self {
         Self {
-            mode: ModeName::Visible,
+            mode: ModeName::Henzinger,
             text_field: Vec::new(),
             id_field: Vec::new(),
             url_field: Vec::new(),
@@ -111,7 +111,7 @@ impl Default for Options {
     fn default() -> Self {
         let config = Config::default();
         Self {
-            policy: PolicyName::default(),
+            policy: PolicyName::Jaccard,
             threshold: None,
             remove: None,
             site_counts: None,
@@ -161,14 +161,6 @@ pub(crate) enum PolicyName {
     SiteUnion,
     Contained,
     Url,
-}
-
-impl Default for PolicyName {
-    /// The policy of [`Criterion::DEFAULT`].
-    fn default() -> Self {
-        let name = serde_json::Value::from(Criterion::DEFAULT.name());
-        serde_json::from_value(name).expect("every policy has its name")
-    }
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]

@@ -636,5 +636,5 @@ def test_the_tutorial_runs(monkeypatch):
     for cell in cells:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), names)
-    assert len(names["kept"]) == 244
+    assert len(names["kept"]) == 247
     assert names["again"].summary["counts"]["kept"] == names["again"].summary["counts"]["empty"]

@@ -271,7 +271,7 @@ def test_issue_30_search_is_that_of_the_command(pages, tmp_path, capfd):
             score, other_score = hit.pop("score"), other.pop("score")
             assert score == pytest.approx(other_score) and hit == other
     assert [hit["rank"] for hit in found] == []
-    assert repr(arose.search(out, "*")) == "<arose.SearchResults: 10 of 225 results, 300 documents>"
+    assert repr(arose.search(out, "*")) == "<arose.SearchResults: 10 of 247 results, 300 documents>"
     (hit,) = arose.search(out, "ferobe tuke", limit=1)
     assert hit["id"] == "p0" and hit["kept"] is True and hit["score"] > 0
     assert capfd.readouterr().out == ""

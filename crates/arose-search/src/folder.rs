@@ -117,7 +117,7 @@ impl Folder {
                 ..Config::default()
             },
         };
-        if matches!(config.html.mode, Mode::Henzinger | Mode::Visible) {
+        if config.html.mode == Mode::Henzinger {
             config.html.mode = Mode::Content;
         }
         config

@@ -41,9 +41,8 @@ impl Counter {
         let mut shingles = Vec::new();
         self.shingler
             .shingles_into(&tokens.fingerprints, &mut shingles);
-        let url = document.url.as_deref();
-        self.counter
-            .push(url, document.content_digest(), &shingles);
+        let name = format!("{}#{}", document.source.display(), document.position);
+        self.counter.push(document.url.as_deref(), &name, &shingles);
     }
 
     pub(super) fn finish(self) -> Repeats {

@@ -100,7 +100,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "LABEL", requires = "group")]
     source: Option<String>,
     /// How to extract text from web pages
-    #[arg(long, value_enum, default_value_t = ModeName::DEFAULT)]
+    #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
     mode: ModeName,
     /// Match texts shorter than two shingles like all others
     #[arg(long)]

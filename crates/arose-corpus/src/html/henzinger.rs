@@ -51,7 +51,6 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     let mut metadata = reader
         .collector
         .finish(page_url, html.len(), anchors, &mut warnings);
-    metadata.mode = Some(config.mode);
     metadata.visibility = reader.watch.map(|watch| Box::new(watch.found));
     Extracted {
         text: match html.len() {

@@ -41,32 +41,15 @@ pub use visibility::Visibility;
 /// How to read a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// All text that readers see, without URLs and images.
+    /// All text with the URLs of links and images, for duplicate detection.
     #[default]
-    Visible,
-    /// All text with the URLs of links and images.
     Henzinger,
-    /// The main content, without navigation, advertisements and notices; all visible text of a page
-    /// without main content.
+    /// All text that readers see, without URLs and images.
+    Visible,
+    /// The main content, without navigation, advertisements and notices.
     Content,
     /// The input is text, not HTML, and is returned unchanged.
     Plain,
-}
-
-impl Mode {
-    /// All modes.
-    pub const ALL: [Self; 4] = [Self::Visible, Self::Henzinger, Self::Content, Self::Plain];
-
-    /// Returns its name in options and files.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Visible => "visible",
-            Self::Henzinger => "henzinger",
-            Self::Content => "content",
-            Self::Plain => "plain",
-        }
-    }
 }
 
 /// An optional part of the text.
@@ -79,7 +62,7 @@ pub enum Switch {
     On,
 }
 
-/// What to extract, and how. The default extracts text in [`Mode::Visible`] and no links.
+/// What to extract, and how. The default extracts text in [`Mode::Henzinger`] and no links.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// The text to extract.
@@ -157,22 +140,9 @@ impl std::fmt::Display for Warning {
 pub fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Extracted {
     match config.mode {
         Mode::Henzinger | Mode::Visible => henzinger::extract(html, page_url, config),
-        Mode::Content => match content::extract(html, page_url, config) {
-            page if page.text.is_empty() => {
-                let visible = Config {
-                    mode: Mode::Visible,
-                    ..config.clone()
-                };
-                henzinger::extract(html, page_url, &visible)
-            }
-            page => page,
-        },
+        Mode::Content => content::extract(html, page_url, config),
         Mode::Plain => Extracted {
             text: html.to_owned(),
-            metadata: Metadata {
-                mode: Some(Mode::Plain),
-                ..Metadata::default()
-            },
             ..Extracted::default()
         },
     }

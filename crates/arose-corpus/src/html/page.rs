@@ -12,7 +12,7 @@ use super::resolve::{Resolver, is_web};
 use super::sink::Sink;
 use super::tag::Tag;
 use super::token::{Name, Tokenizer};
-use super::{Anchors, Mode, Visibility, Warning, css};
+use super::{Anchors, Visibility, Warning, css};
 
 /// A link to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,9 +82,6 @@ pub struct Metadata {
     /// Anchor text and tag path of each of [`Self::links`]; none unless
     /// [`Config::anchors`](super::Config::anchors) is on.
     pub anchors: Option<Box<Anchors>>,
-    /// The mode in which the text was read: `visible` instead of `content` if a page has no main
-    /// content. None if the document is not HTML.
-    pub mode: Option<Mode>,
 }
 
 /// Whether to collect the URLs of links.

@@ -24,16 +24,8 @@ fn push_words(text: &str, out: &mut Vec<String>) {
     out.extend(words.map(str::to_lowercase));
 }
 
-/// All text with URLs and images.
-fn henzinger() -> Config {
-    Config {
-        mode: Mode::Henzinger,
-        ..Config::default()
-    }
-}
-
 fn read(html: &str) -> Vec<String> {
-    tokens(&extract(html, None, &henzinger()))
+    tokens(&extract(html, None, &Config::default()))
 }
 
 #[track_caller]
@@ -52,34 +44,13 @@ fn oracle_of_the_specification() {
 #[test]
 fn issue_24_visible_text_has_no_addresses() {
     let html = r#"<p>See <a href="http://www.example.org/">ho<b>me</b></a> <img src="/logo.gif" alt="x"></p>"#;
-    let page = extract(html, None, &Config::default());
-    assert_eq!(tokens(&page).join(" "), "see home");
-    assert!(page.images.is_empty());
-    assert_eq!(page.metadata.mode, Some(Mode::Visible));
-}
-
-/// A page without main content is read as visible text, and says so.
-#[test]
-fn issue_24_pages_without_main_content() {
     let config = Config {
-        mode: Mode::Content,
+        mode: Mode::Visible,
         ..Config::default()
     };
-    let mode_of = |html: &str| {
-        let page = extract(html, None, &config);
-        (page.text, page.metadata.mode)
-    };
-    let links = "<title>T</title><nav><a href=/1>one</a> <a href=/2>two</a></nav>";
-    assert!(content::extract(links, None, &config).text.is_empty());
-    assert_eq!(
-        mode_of(links),
-        ("T\none two".to_owned(), Some(Mode::Visible))
-    );
-    let prose = "<p>one sentence that is long enough to be read as prose, twice over.</p>";
-    let prose = format!("{links}{}", prose.repeat(5));
-    let (text, mode) = mode_of(&prose);
-    assert!(text.starts_with("one sentence") && mode == Some(Mode::Content));
-    assert_eq!(mode_of("").1, Some(Mode::Visible));
+    let page = extract(html, None, &config);
+    assert_eq!(tokens(&page).join(" "), "see home");
+    assert!(page.images.is_empty());
 }
 
 #[test]
@@ -336,10 +307,10 @@ fn a_long_base_does_not_fill_memory() {
 
 #[test]
 fn images_beyond_all_measure_are_dropped() {
-    let page = extract(&"<img src=a>".repeat(50_000), None, &henzinger());
+    let page = extract(&"<img src=a>".repeat(50_000), None, &Config::default());
     assert_eq!(page.warnings, [Warning::ImagesTruncated]);
     assert_eq!(page.images.len(), (1 << 14) + 550_000 / 32);
-    let page = extract(&"<img src=a>".repeat(10_000), None, &henzinger());
+    let page = extract(&"<img src=a>".repeat(10_000), None, &Config::default());
     assert_eq!((page.warnings.len(), page.images.len()), (0, 10_000));
 }
 

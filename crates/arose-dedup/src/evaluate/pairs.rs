@@ -198,7 +198,7 @@ fn contents(gold: &Gold) -> Vec<Content> {
     let shingles: Vec<Vec<u64>> = shingles.collect();
     let mut counter = RepeatCounter::new(SiteKind::Registrable);
     for (document, shingles) in gold.documents.iter().zip(&shingles) {
-        counter.push(document.url.as_deref(), document.digest, shingles);
+        counter.push(document.url.as_deref(), &document.id, shingles);
     }
     let repeats = counter.finish();
     let contents = gold.documents.iter().zip(&shingles);

@@ -7,13 +7,12 @@ use std::path::Path;
 
 use arose::content::{CONTENT, Content as Text, NEARLY_EQUAL, SAME, shingler};
 use arose::mix::{SplitMix, mix};
-use arose::rule::{Criterion, Remove, Rule};
+use arose::rule::{Remove, Rule};
 use arose::testing::content_score;
 use arose::token::Tokenizer;
 
 use super::state::MAX_JUDGED;
 use super::*;
-use crate::config::Config;
 use crate::stage::weigher::Weigher;
 
 fn settings(remove: Remove) -> Settings {
@@ -343,7 +342,7 @@ fn issue_24_a_query_compares_few_documents() {
     index.insert_all(&documents).unwrap();
     let state = index.shared.read().unwrap();
     let mut keys = Vec::new();
-    let kept = state.weigh(&sketches[2000]).unwrap().sketch;
+    let kept = state.weigh(None, &sketches[2000]).unwrap().sketch;
     state.plan.sketch_keys(&kept, &mut keys);
     let likely = state.likely(&keys).unwrap();
     assert_eq!(likely.len(), MAX_JUDGED);
@@ -380,8 +379,7 @@ fn issue_24_word_pairs_need_their_index() {
     let folder = tempfile::tempdir().unwrap();
     let [content, jaccard] = ["content", "jaccard"].map(|name| folder.path().join(name));
     let content = create(&content, Remove::Same);
-    let settings = Settings::agreeing_with(&Config::of(Criterion::jaccard()));
-    let jaccard = Index::create(&jaccard, settings).unwrap();
+    let jaccard = Index::create(&jaccard, Settings::default()).unwrap();
     let page = &pages(1)[0];
     assert!(jaccard.insert("page", &page.sketch(&content)).is_err());
     assert!(content.insert("page", &page.sketch(&jaccard)).is_err());

@@ -194,10 +194,7 @@ impl Sketcher {
         let tokens = row::tokens(&self.tokenizer, document);
         let host = document.url.as_deref().and_then(urls::host);
         let sketch = self.sketch_of_tokens(&tokens, document.content_digest(), host);
-        match &document.url {
-            Some(url) => sketch.of_page(url),
-            None => sketch,
-        }
+        sketch.of_page(&name(document))
     }
 
     fn pairs(&self, tokens: &Tokens) -> Option<Pairs> {
@@ -281,9 +278,6 @@ pub(super) fn samples_of(words: &[u64]) -> SampleRecord {
 mod tests {
     use super::*;
     use arose::compare::Profiler;
-    use arose::rule::Criterion;
-
-    use crate::config::Config;
 
     /// An index stores the values that the other commands print for a text.
     #[test]
@@ -306,7 +300,7 @@ mod tests {
 
     #[test]
     fn samples_are_read_as_written() {
-        let settings = Settings::agreeing_with(&Config::of(Criterion::jaccard()));
+        let settings = Settings::default();
         let text = "Once upon a midnight dreary, while I pondered, weak and weary, over many";
         let words = Sketcher::new(&settings).sketch(text, None).words;
         assert_eq!(words.len(), settings.n_words());

@@ -3,7 +3,6 @@
 use std::num::NonZeroU64;
 
 use arose::passage::{self, Removal, Scope, Unit};
-use arose::rule::Criterion;
 use serde_json::{Value, json};
 
 use crate::Error;
@@ -178,7 +177,7 @@ impl Config {
             memory: self.memory,
             on_loss: self.on_loss,
             corpus: self.corpus.clone(),
-            ..crate::Config::of(Criterion::jaccard())
+            ..crate::Config::default()
         }
     }
 

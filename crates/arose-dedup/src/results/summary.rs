@@ -248,8 +248,12 @@ impl Summary {
     pub fn reading(&self) -> Config {
         let mut config = Config::default();
         let text = |name: &str| self.settings.get(name).and_then(Value::as_str);
-        let is_named = |mode: &Mode| text("mode") == Some(mode.as_str());
-        config.html.mode = Mode::ALL.into_iter().find(is_named).unwrap_or_default();
+        config.html.mode = match text("mode") {
+            Some("visible") => Mode::Visible,
+            Some("content") => Mode::Content,
+            Some("plain") => Mode::Plain,
+            _ => Mode::Henzinger,
+        };
         config.statuses = match text("statuses") {
             Some("success") => Statuses::Success,
             _ => Statuses::Any,

@@ -20,7 +20,7 @@ use crate::Error;
 use crate::config::{Config, Exact};
 use crate::record::{
     ALONE, DocRecord, EMPTY, FILTERED, N_SAMPLES, NOT_FETCHED, NOT_STORED, SHORT, Samples,
-    UNSPACED, Vectors, mode_flags,
+    UNSPACED, Vectors,
 };
 use crate::scheme::Bands;
 use crate::source::path_text;
@@ -187,8 +187,7 @@ impl Maker {
             flags: flag(is_short, SHORT)
                 | flag(is_url && document.url.is_none(), ALONE)
                 | flag(content == Digest::EMPTY, EMPTY)
-                | flag(tokens.is_mostly_unspaced(), UNSPACED)
-                | mode_flags(document.page.as_ref().and_then(|page| page.mode)),
+                | flag(tokens.is_mostly_unspaced(), UNSPACED),
         }
     }
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use arose::rule::{Criterion, Rule};
 use arose_corpus::Position;
-use arose_corpus::html::Mode;
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder,
@@ -334,7 +333,6 @@ pub(crate) fn document_schema() -> Schema {
         Field::new("position", DataType::Utf8, false),
         Field::new("digest", DataType::Utf8, false),
         Field::new("n_tokens", DataType::UInt32, false),
-        Field::new("mode", DataType::Utf8, true),
         Field::new("cluster", DataType::UInt64, false),
         Field::new("kept", DataType::Boolean, false),
         Field::new("kept_doc", DataType::UInt64, true),
@@ -354,7 +352,6 @@ pub(crate) struct DocumentRows {
     position: StringBuilder,
     digest: StringBuilder,
     n_tokens: UInt32Builder,
-    mode: StringBuilder,
     cluster: UInt64Builder,
     kept: BooleanBuilder,
     kept_doc: UInt64Builder,
@@ -389,7 +386,6 @@ impl DocumentRows {
         self.position.append_value(position.to_string());
         self.digest.append_value(record.content().to_string());
         self.n_tokens.append_value(record.n_tokens);
-        self.mode.append_option(record.mode().map(Mode::as_str));
         let cluster = verdict.kept_doc.unwrap_or(doc);
         self.cluster.append_value(cluster.into());
         self.kept.append_value(verdict.rule.is_none());
@@ -410,7 +406,6 @@ impl DocumentRows {
             Arc::new(self.position.finish()),
             Arc::new(self.digest.finish()),
             Arc::new(self.n_tokens.finish()),
-            Arc::new(self.mode.finish()),
             Arc::new(self.cluster.finish()),
             Arc::new(self.kept.finish()),
             Arc::new(self.kept_doc.finish()),

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use arose::rule::Criterion;
 use arose_corpus::warc::write::{NewRecord, Packing, WarcWriter};
 use arose_dedup::{Config, Keep, Versions};
 
@@ -69,7 +68,7 @@ fn words(seed: usize) -> String {
 fn config() -> Config {
     Config {
         versions: Versions::Current,
-        ..Config::of(Criterion::jaccard())
+        ..Config::default()
     }
 }
 
@@ -113,7 +112,7 @@ fn only_the_last_version_stays() {
     };
     let kept = ["superseded", "kept", "kept", "superseded"];
     check(&captures(), &config(), &kept);
-    check(&captures(), &Config::of(Criterion::jaccard()), &["kept"; 4]);
+    check(&captures(), &Config::default(), &["kept"; 4]);
 }
 
 /// A copy of what a page was must not be dropped for a version that does not stay itself.
@@ -133,7 +132,7 @@ fn nothing_is_dropped_for_what_is_superseded() {
         ..config()
     };
     check(&captures(), &newest, &["superseded", "kept", "kept"]);
-    let all = Config::of(Criterion::jaccard());
+    let all = Config::default();
     check(&captures(), &all, &["kept", "exact", "kept"]);
 }
 

@@ -15,7 +15,7 @@ use crate::support::{Bench, family_texts, results};
 fn with_criterion(criterion: Criterion) -> Config {
     let mut config = Config {
         pairs: ListedPairs::All,
-        ..Config::of(Criterion::jaccard())
+        ..Config::default()
     };
     config.policy.criterion = criterion;
     config

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use arose::rule::Criterion;
 use arose_dedup::disk::{Change, Recording};
 use arose_dedup::index::{Index, Settings};
 use arose_dedup::{Against, Config, Error, Keep, Progress, Start, Update};
@@ -12,9 +11,9 @@ use crate::support::{Bench, family_texts, results};
 #[test]
 fn a_run_that_is_done_is_not_repeated() {
     let bench = Bench::with_texts(&family_texts(100, 1));
-    let first = bench.run(&Config::of(Criterion::jaccard()));
+    let first = bench.run(&Config::default());
     let before = fs::metadata(bench.path("out/documents.parquet")).unwrap();
-    assert_eq!(bench.run(&Config::of(Criterion::jaccard())), first);
+    assert_eq!(bench.run(&Config::default()), first);
     let after = fs::metadata(bench.path("out/documents.parquet")).unwrap();
     assert_eq!(before.modified().unwrap(), after.modified().unwrap());
 }
@@ -22,10 +21,10 @@ fn a_run_that_is_done_is_not_repeated() {
 #[test]
 fn other_settings_are_named() {
     let bench = Bench::with_texts(&family_texts(50, 1));
-    bench.run(&Config::of(Criterion::jaccard()));
+    bench.run(&Config::default());
     let config = Config {
         keep: Keep::Longest,
-        ..Config::of(Criterion::jaccard())
+        ..Config::default()
     };
     let error = bench
         .run_on(&["input.jsonl"], &config)
@@ -45,7 +44,7 @@ fn a_folder_of_something_else_is_left_alone() {
     let bench = Bench::with_texts(&family_texts(10, 1));
     bench.write("out/thesis.txt", "mine");
     let error = bench
-        .run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()))
+        .run_on(&["input.jsonl"], &Config::default())
         .unwrap_err();
     assert!(matches!(error, Error::Foreign { .. }), "{error}");
     assert_eq!(fs::read_dir(bench.path("out")).unwrap().count(), 1);
@@ -58,11 +57,11 @@ fn two_runs_do_not_share_a_folder() {
     let lock = fs::File::create(bench.path("out/.arose/lock")).unwrap();
     lock.lock().unwrap();
     let error = bench
-        .run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()))
+        .run_on(&["input.jsonl"], &Config::default())
         .unwrap_err();
     assert!(matches!(error, Error::Busy { .. }), "{error}");
     drop(lock);
-    bench.run(&Config::of(Criterion::jaccard()));
+    bench.run(&Config::default());
 }
 
 /// A run that is stopped in a stage resumes there: earlier stages are not repeated.
@@ -70,7 +69,7 @@ fn two_runs_do_not_share_a_folder() {
 fn a_stopped_run_goes_on() {
     let texts = family_texts(300, 2);
     let undisturbed = Bench::with_texts(&texts);
-    undisturbed.run(&Config::of(Criterion::jaccard()));
+    undisturbed.run(&Config::default());
     for stage in ["exact", "candidates", "verify", "cluster"] {
         let bench = Bench::with_texts(&texts);
         stop_in(&bench, stage);
@@ -81,12 +80,12 @@ fn a_stopped_run_goes_on() {
         // Settings other than those of the earlier stages are an error.
         let other = Config {
             keep: Keep::Longest,
-            ..Config::of(Criterion::jaccard())
+            ..Config::default()
         };
         let error = bench.run_on(&["input.jsonl"], &other).unwrap_err();
         assert!(matches!(error, Error::OtherSettings { .. }), "{error}");
         assert_eq!(fs::metadata(&note).unwrap().modified().unwrap(), before);
-        bench.run(&Config::of(Criterion::jaccard()));
+        bench.run(&Config::default());
         assert_eq!(bench.pairs(), undisturbed.pairs());
         assert_eq!(results(&bench.path("out")).len(), 3);
     }
@@ -98,16 +97,10 @@ fn stop_in(bench: &Bench, stage: &str) {
     progress.stop();
     let inputs = [bench.path("input.jsonl")];
     let out = bench.path("out");
-    let stopped = arose_dedup::run(
-        &inputs,
-        &Config::of(Criterion::jaccard()),
-        &out,
-        Start::Resume,
-        &progress,
-    );
+    let stopped = arose_dedup::run(&inputs, &Config::default(), &out, Start::Resume, &progress);
     assert!(matches!(stopped, Err(Error::Stopped)));
     let obstacle = bench.write(&format!("out/.arose/{stage}"), "");
-    let error = bench.run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()));
+    let error = bench.run_on(&["input.jsonl"], &Config::default());
     assert!(matches!(error, Err(Error::Io { .. })), "{error:?}");
     fs::remove_file(obstacle).unwrap();
 }
@@ -118,7 +111,7 @@ fn stop_in(bench: &Bench, stage: &str) {
 fn issue_20_a_run_goes_on_from_its_buckets() {
     let texts = family_texts(300, 2);
     let undisturbed = Bench::with_texts(&texts);
-    undisturbed.run(&Config::of(Criterion::jaccard()));
+    undisturbed.run(&Config::default());
     let bench = Bench::with_texts(&texts);
     stop_in(&bench, "candidates");
     let keys = bench.path("out/.arose/read/keys0");
@@ -126,11 +119,11 @@ fn issue_20_a_run_goes_on_from_its_buckets() {
     // Sketches are computed from tokens, after the buckets.
     let (tokens, away) = (bench.path("out/.arose/read/tokens"), bench.path("tokens"));
     fs::rename(&tokens, &away).unwrap();
-    let error = bench.run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()));
+    let error = bench.run_on(&["input.jsonl"], &Config::default());
     assert!(matches!(error, Err(Error::Io { .. })), "{error:?}");
     assert!(!keys.exists());
     fs::rename(&away, &tokens).unwrap();
-    bench.run(&Config::of(Criterion::jaccard()));
+    bench.run(&Config::default());
     assert_eq!(bench.pairs(), undisturbed.pairs());
     assert_eq!(bench.docs(), undisturbed.docs());
 }
@@ -138,12 +131,12 @@ fn issue_20_a_run_goes_on_from_its_buckets() {
 #[test]
 fn an_input_that_changed_after_the_run_is_noticed() {
     let bench = Bench::with_texts(&family_texts(50, 1));
-    bench.run(&Config::of(Criterion::jaccard()));
+    bench.run(&Config::default());
     let mut text = fs::read_to_string(bench.path("input.jsonl")).unwrap();
     text.push_str("{\"text\": \"one more\"}\n");
     bench.write("input.jsonl", &text);
     let error = bench
-        .run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()))
+        .run_on(&["input.jsonl"], &Config::default())
         .unwrap_err();
     assert!(matches!(error, Error::InputChanged { .. }), "{error}");
 }
@@ -154,11 +147,11 @@ fn an_input_that_changed_after_the_run_is_noticed() {
 fn issue_20_a_stopped_reading_goes_on() {
     let texts = family_texts(2000, 9);
     let undisturbed = Bench::with_texts(&texts);
-    undisturbed.run(&Config::of(Criterion::jaccard()));
+    undisturbed.run(&Config::default());
     let bench = Bench::with_texts(&texts);
     let config = Config {
         checkpoint: std::time::Duration::ZERO,
-        ..Config::of(Criterion::jaccard())
+        ..Config::default()
     };
     let progress = Progress::default();
     let checkpoint = bench.path("out/.arose/read.part/checkpoint.json");
@@ -202,7 +195,7 @@ fn issue_20_work_from_before_a_power_cut_is_not_relied_on() {
     }
     let texts = family_texts(200, 12);
     let undisturbed = Bench::with_texts(&texts);
-    undisturbed.run(&Config::of(Criterion::jaccard()));
+    undisturbed.run(&Config::default());
     let bench = Bench::with_texts(&texts);
     stop_in(&bench, "cluster");
     for stage in ["read", "exact", "candidates", "verify"] {
@@ -218,7 +211,7 @@ fn issue_20_work_from_before_a_power_cut_is_not_relied_on() {
         }
         fs::write(&note, text.replace(boot.trim(), "another")).unwrap();
     }
-    bench.run(&Config::of(Criterion::jaccard()));
+    bench.run(&Config::default());
     check_same(&bench, &undisturbed);
 }
 
@@ -238,11 +231,10 @@ fn issue_20_results_are_on_the_disk_before_the_summary() {
     for update in [None, Some(Update::Add)] {
         let bench = Bench::with_texts(&family_texts(40, 3));
         let (out, index) = (bench.path("out"), bench.path("index"));
-        let jaccard = Config::of(Criterion::jaccard());
-        drop(Index::create(&index, Settings::agreeing_with(&jaccard)).unwrap());
+        drop(Index::create(&index, Settings::default()).unwrap());
         let config = Config {
             against: update.map(|update| Against { index, update }),
-            ..Config::of(Criterion::jaccard())
+            ..Config::default()
         };
         let recording = Recording::start(&out);
         bench.run(&config);

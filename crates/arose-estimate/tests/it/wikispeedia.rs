@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use arose::mix::{SplitMix, mix};
-use arose::rule::Criterion;
 use arose_corpus::Config as Reading;
 use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
 use arose_estimate::engine::{Engine, Http, Local, Log, Pages, Panel};
@@ -62,10 +61,7 @@ fn write(path: &Path, articles: &[Article]) {
 fn local(folder: &Path, articles: &[Article]) -> Local {
     let (input, out): (PathBuf, PathBuf) = (folder.join("pages.jsonl"), folder.join("out"));
     write(&input, articles);
-    let (config, progress) = (
-        DedupConfig::of(Criterion::jaccard()),
-        DedupProgress::default(),
-    );
+    let (config, progress) = (DedupConfig::default(), DedupProgress::default());
     arose_dedup::run(&[input], &config, &out, Start::Anew, &progress).unwrap();
     let folder = Folder::open(&out).unwrap();
     update(&folder, &Config::default(), &Progress::default()).unwrap();

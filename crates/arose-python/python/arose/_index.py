@@ -39,7 +39,7 @@ class Index:
         cls,
         directory: str | os.PathLike[str],
         *,
-        policy: Policy | None = None,
+        policy: Policy = "jaccard",
         threshold: float | None = None,
         remove: Literal["same", "content"] | None = None,
         w: int | None = None,

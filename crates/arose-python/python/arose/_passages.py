@@ -153,7 +153,7 @@ def passages(
     against: Any = None,
     common: int | None = None,
     memory: int | None = None,
-    mode: Literal["henzinger", "visible", "content", "plain"] = "visible",
+    mode: Literal["henzinger", "visible", "content", "plain"] = "henzinger",
     text_field: str | Sequence[str] = (),
     id_field: str | Sequence[str] = (),
     url_field: str | Sequence[str] = (),

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from ._arose import DEFAULT_POLICY, SettingError
+from ._arose import SettingError
 
 Policy = Literal[
     "exact",
@@ -108,28 +108,7 @@ def checked(
     options: dict[str, Any], choices: dict[str, tuple[str, ...]] = CHOICES
 ) -> dict[str, Any]:
     """Return the options as plain Python values; an error names parameter and expected value."""
-    if "policy" in options:
-        options = {**options, "policy": chosen_policy(options)}
     return {name: _checked(name, value, choices) for name, value in options.items()}
-
-
-#: Parameters of the policy jaccard that content does not have, with their defaults.
-OF_JACCARD = {
-    "threshold": None,
-    "recall": None,
-    "w": None,
-    "cjk_w": None,
-    "verify": "text",
-    "short": "exact",
-}
-
-
-def chosen_policy(options: dict[str, Any]) -> Any:
-    """Return the policy that was given. Without one, parameters of jaccard mean that policy."""
-    if options["policy"] is not None:
-        return options["policy"]
-    is_jaccard = any(options.get(name, value) != value for name, value in OF_JACCARD.items())
-    return "jaccard" if is_jaccard else DEFAULT_POLICY
 
 
 def _checked(name: str, value: Any, choices: dict[str, tuple[str, ...]]) -> Any:

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use arose::rule::Criterion;
 use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
 use arose_search::{Config, Error, Folder, Index, Progress, Query, Request, Updated, update};
 use serde_json::json;
@@ -33,9 +32,9 @@ pub(crate) fn write_pages(path: &Path, pages: &[Page]) {
     fs::write(path, lines).unwrap();
 }
 
-/// Deduplicates a file into `out` by Jaccard similarity.
+/// Deduplicates a file into `out`.
 pub(crate) fn dedup(input: &Path, out: &Path) {
-    dedup_by(input, out, &DedupConfig::of(Criterion::jaccard()));
+    dedup_by(input, out, &DedupConfig::default());
 }
 
 /// Deduplicates a file into `out` with other settings.

@@ -6,7 +6,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use arose::rule::Criterion;
 use arose_dedup::{Config as DedupConfig, ListedPairs, Progress as DedupProgress, Start};
 use arose_search::{Config as IndexConfig, Folder, Index, Progress, update};
 use arose_web::{Config, serve};
@@ -53,12 +52,12 @@ pub(crate) fn pages() -> Vec<Value> {
     pages
 }
 
-/// Writes documents and deduplicates them by Jaccard similarity.
+/// Writes documents and deduplicates them.
 pub(crate) fn dedup(folder: &Path, lines: &[Value]) -> PathBuf {
     // Ratings are found again in a run with another order only if that lists all pairs.
     let config = DedupConfig {
         pairs: ListedPairs::All,
-        ..DedupConfig::of(Criterion::jaccard())
+        ..DedupConfig::default()
     };
     dedup_by(folder, lines, &config)
 }

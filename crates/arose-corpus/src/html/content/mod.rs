@@ -24,8 +24,8 @@ mod tree;
 
 use url::Url;
 
-use super::page::{Collector, Links, Metadata};
-use super::{Config, Extracted, Mode, Warning};
+use super::page::{Collector, Links};
+use super::{Config, Extracted, Warning};
 use tree::Tree;
 
 /// A method to find the main content.
@@ -100,10 +100,7 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     Extracted {
         text: join(&tree, &chosen),
         images: Vec::new(),
-        metadata: Metadata {
-            mode: Some(Mode::Content),
-            ..metadata
-        },
+        metadata,
         warnings,
     }
 }

@@ -218,7 +218,6 @@ mod tests {
     use crate::evaluate::ratings::{Population, Ratings};
     use crate::{Config, ListedPairs, Progress, Start};
     use arose::judgement::Verdict;
-    use arose::rule::Criterion;
     use std::fs;
 
     /// A page: its ID and its text.
@@ -247,7 +246,7 @@ mod tests {
         fs::write(&input, pages.iter().map(line).collect::<String>()).unwrap();
         let config = Config {
             pairs: ListedPairs::All,
-            ..Config::of(Criterion::jaccard())
+            ..Config::default()
         };
         let progress = Progress::default();
         crate::run(
