@@ -83,7 +83,7 @@ fn issue_26_similar_pages_of_a_list_are_all_fetched() {
 }
 
 /// If such pages also lead to endless others in the same directory, these are noticed, and all pages
-/// of the lists are fetched nevertheless. A kill does not make the crawl forget where a URL was
+/// of the lists are fetched nevertheless. A restart does not make the crawl forget where a URL was
 /// found.
 #[test]
 fn issue_26_a_trap_among_them_is_noticed() {
