@@ -40,8 +40,11 @@ enum Command {
         step: f64,
         /// Draw when the first pages were visited last, within the mean interval before the
         /// beginning; several values give several replays and their mean
-        #[arg(long, value_delimiter = ',')]
+        #[arg(long, value_delimiter = ',', default_value = "1,2")]
         seed: Vec<u64>,
+        /// Let all first pages be visited at the beginning, in the order of the file, instead
+        #[arg(long)]
+        at_once: bool,
         /// Replay only the pages whose number has this remainder, as 0/2 or 1/2
         #[arg(long, default_value = "0/1")]
         part: String,
@@ -78,9 +81,10 @@ fn main() -> Result<()> {
             policy,
             step,
             seed,
+            at_once,
         } => {
             let pages = histories::read(&file, &part, start)?;
-            let seeds = match seed.is_empty() {
+            let seeds = match at_once {
                 true => vec![None],
                 false => seed.into_iter().map(Some).collect(),
             };

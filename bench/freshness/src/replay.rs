@@ -49,13 +49,6 @@ pub fn replay(pages: &[Page], pace: Pace, policy: &mut dyn Policy) -> Replayed {
         .flat_map(|page| page.changes.last())
         .fold(start, |a, b| a.max(*b));
     let measured = start + WARM * (end - start);
-    let mut order: Vec<u32> = (0..pages.len() as u32).collect();
-    order.sort_by(|a, b| {
-        pages[*a as usize]
-            .created
-            .total_cmp(&pages[*b as usize].created)
-    });
-    let mut order = order.into_iter().peekable();
     let mut states: Vec<State> = pages
         .iter()
         .zip(0..)
@@ -67,6 +60,13 @@ pub fn replay(pages: &[Page], pace: Pace, policy: &mut dyn Policy) -> Replayed {
             next: 0,
         })
         .collect();
+    // Pages of the beginning come in the order of their last visits, which a seed draws.
+    let mut order: Vec<u32> = (0..pages.len() as u32).collect();
+    order.sort_by(|a, b| {
+        let last = |page: &u32| states[*page as usize].last;
+        last(a).total_cmp(&last(b))
+    });
+    let mut order = order.into_iter().peekable();
     let (mut n_fresh, mut n_looked) = (0_u64, 0_u64);
     let mut live: Vec<u32> = Vec::new();
     let (mut fresh, mut total, mut longest_gap) = (0.0, 0.0, 0.0_f64);
