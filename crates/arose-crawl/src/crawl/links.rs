@@ -37,36 +37,13 @@ impl Crawl {
         kind: Kind,
         seeds: impl Iterator<Item = String>,
     ) -> Result<(), Error> {
-        let nowhere: Arc<str> = "".into();
         for seed in seeds {
             let mut counts = Counts::default();
             let judged = judge(&seed, &self.shared.normalizer, &self.shared.guard);
             counts.add(judged.as_ref().map(|_| ()).map_err(|reason| *reason));
             self.counters.judge(&counts);
             match judged {
-                Ok(url) => {
-                    let found = Found {
-                        fingerprint: Fingerprint::of(&url),
-                        url,
-                        kind,
-                        is_redirect: false,
-                        class: 0,
-                        is_repeat: false,
-                        words: None,
-                    };
-                    self.found.push(Item::Link(Pending {
-                        found,
-                        depth: 0,
-                        n_redirects: 0,
-                        from: None,
-                        found_on: Arc::clone(&nowhere),
-                        is_last: false,
-                        gift: Gift::NONE,
-                        is_again: false,
-                        parent: Default::default(),
-                        mark: None,
-                    }));
-                }
+                Ok(url) => self.found.push(Item::Link(seed_of(url, kind))),
                 Err(reason) => {
                     self.counters.add(Counter::BadSeeds, 1);
                     if self.bad_seeds.len() < MAX_BAD_SEEDS {
@@ -132,6 +109,13 @@ impl Crawl {
                     self.finish_report(*page)?;
                 }
                 Item::Rules { host, date, text } => self.push_rules(host, date, text),
+                Item::Moved(moved) => {
+                    // What was queued by another agent waits here, whether it was met or not.
+                    if moved.fingerprint().is_some() {
+                        answers.next();
+                    }
+                    self.take_moved(moved);
+                }
             }
         }
         // At most as many hosts were loaded into memory as there were links.
@@ -236,7 +220,35 @@ impl Crawl {
         }
         let host = self.frontier.add_host(url, origin_hash).ok()?;
         self.journal.push(Event::Host(url.origin()));
+        if let Some(member) = &mut self.member {
+            member.meet(url);
+        }
         Some(host)
+    }
+}
+
+/// Returns a seed as a link without a source.
+pub(super) fn seed_of(url: NormalUrl, kind: Kind) -> Pending {
+    let found = Found {
+        fingerprint: Fingerprint::of(&url),
+        url,
+        kind,
+        is_redirect: false,
+        class: 0,
+        is_repeat: false,
+        words: None,
+    };
+    Pending {
+        found,
+        depth: 0,
+        n_redirects: 0,
+        from: None,
+        found_on: "".into(),
+        is_last: false,
+        gift: Gift::NONE,
+        is_again: false,
+        parent: Default::default(),
+        mark: None,
     }
 }
 

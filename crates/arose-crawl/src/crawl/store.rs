@@ -213,6 +213,7 @@ impl Crawl {
             topic,
             dust,
             ordered: None,
+            member: None,
             n_known_seeds: 0,
             committed: Duration::ZERO,
             synced: Duration::ZERO,
@@ -272,7 +273,7 @@ impl Crawl {
     }
 
     /// Has all that happened survive the end of the process, soon.
-    fn commit(&mut self) -> Result<(), Error> {
+    pub(super) fn commit(&mut self) -> Result<(), Error> {
         self.committed = self.now();
         for event in self.frontier.take_changes() {
             self.journal.push(event);
@@ -286,8 +287,10 @@ impl Crawl {
                 path: self.folder.clone(),
             });
         }
+        let batch = self.journal.take();
+        self.note_commit(&batch);
         let commit = Commit {
-            batch: self.journal.take(),
+            batch,
             lines: std::mem::take(&mut self.lines),
             given_up: std::mem::take(&mut self.given_up),
             visited: std::mem::take(&mut self.recrawl.visited),
@@ -323,6 +326,7 @@ impl Crawl {
             }
             Reply::Written(end) => {
                 self.journal.note_written(end);
+                self.note_written(end);
                 Ok(())
             }
             Reply::Synced | Reply::Tidied => Ok(()),

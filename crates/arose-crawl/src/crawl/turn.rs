@@ -36,7 +36,8 @@ impl Crawl {
             &mut self.frontier.hosts,
             self.start.elapsed().saturating_sub(self.stalled),
         );
-        while self.has_slot()
+        while !self.is_fenced()
+            && self.has_slot()
             && self.workers.backlog() < 1.0
             && self.load.wait(now).is_zero()
             && self.outage.admits(now)
@@ -266,6 +267,11 @@ impl Crawl {
         let Some(address) = host.address else {
             return Ok(());
         };
+        if self.is_barred(id) {
+            self.leave_barred(id, address, now);
+            return Ok(());
+        }
+        let host = &mut self.frontier.hosts[id as usize];
         if self.slots.hold_back(host, self.load.limit) {
             let next = Slots::again(now);
             self.frontier.release(id, next, address, now);
@@ -363,7 +369,10 @@ impl Crawl {
         let Some(address) = host.address else {
             return Ok(());
         };
-        let Rules::Known(robots, _) = &host.rules else {
+        let is_barred = self.is_barred(id);
+        let host = &mut self.frontier.hosts[id as usize];
+        let rules = Some(&host.rules).filter(|_| !is_barred);
+        let Some(Rules::Known(robots, _)) = rules else {
             host.put_back(turn);
             self.frontier.release(id, now, address, now);
             return Ok(());
@@ -499,6 +508,7 @@ impl Crawl {
         }
         request.kept = RefCell::new(self.idle.take(id, now));
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
+        self.note_asked(id, &asked);
         self.n_in_flight += 1;
         let (started, stalled) = (self.working_time(), self.stalled);
         self.slots

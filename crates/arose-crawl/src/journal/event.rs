@@ -177,7 +177,7 @@ impl Event<'_> {
         }
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut put = |tag: u8, numbers: &[u64], bytes: Option<&[u8]>| {
             out.push(tag);
             numbers.iter().for_each(|&number| push_number(out, number));
@@ -303,7 +303,12 @@ impl<'b> Decoder<'b> {
         Some(byte)
     }
 
-    pub(super) fn event(&mut self) -> Option<Event<'b>> {
+    /// Whether all was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    pub(crate) fn event(&mut self) -> Option<Event<'b>> {
         let tag = *self.bytes.get(self.at)?;
         self.at += 1;
         Some(match tag {

@@ -5,6 +5,7 @@
     reason = "a skipped test says so, figures are shown"
 )]
 
+mod cluster;
 mod crash;
 mod damage;
 mod edges;
@@ -15,6 +16,7 @@ mod hosts;
 mod ipv6;
 mod killed;
 mod mutations;
+mod nats;
 mod operators;
 mod pace;
 mod power;

@@ -1,0 +1,308 @@
+//! The state of a partition, read from its log.
+//!
+//! Each owner writes its journal as far as it concerns the partition, with its own numbers of hosts
+//! and places, and the next owner goes on with its own. A URL is known by its fingerprint, so it
+//! does not matter how often it was queued: once it is done, it stays done.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::wire::{Record, SentUrl, Title, read_frame};
+use crate::fingerprint::Fingerprint;
+use crate::journal::{Event, HostId, Kind, Place};
+use crate::order::Weight;
+use crate::url::NormalUrl;
+
+/// What is known of a host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct MovedHost {
+    pub(crate) origin: String,
+    /// Milliseconds between requests that it asks for.
+    pub(crate) delay: u64,
+    /// Milliseconds since 1970 before which it is left alone.
+    pub(crate) not_before: u64,
+    /// Milliseconds that it had to be left alone when it was handed over; none after a crash.
+    pub(crate) rest: Option<u64>,
+    /// Its robots.txt and the date of that, in seconds since 1970.
+    pub(crate) rules: Option<(u64, String)>,
+    /// The trust of its site, if it is the first host of it.
+    pub(crate) trust: Option<f32>,
+    /// Pages that were fetched.
+    pub(crate) n_done: u64,
+}
+
+/// A URL that waits.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MovedUrl {
+    /// Its host, as an index of the hosts.
+    pub(crate) host: usize,
+    pub(crate) rest: String,
+    pub(crate) found_on: String,
+    pub(crate) depth: u32,
+    pub(crate) weight: Weight,
+    pub(crate) class: u8,
+    pub(crate) is_last: bool,
+    pub(crate) n_redirects: u8,
+    pub(crate) kind: Kind,
+}
+
+/// URLs for another partition that nobody has confirmed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Unconfirmed {
+    /// The epoch and the batch by which the log knows them.
+    pub(crate) epoch: u64,
+    pub(crate) batch: u64,
+    pub(crate) target: u8,
+    pub(crate) urls: Vec<SentUrl>,
+}
+
+/// The state of a partition.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) hosts: Vec<MovedHost>,
+    by_origin: HashMap<String, usize>,
+    /// URLs by fingerprint; none if they are done.
+    urls: HashMap<u128, Option<MovedUrl>>,
+    unconfirmed: BTreeMap<(u64, u64, u8), Vec<SentUrl>>,
+    /// The numbers of the present owner.
+    epoch: u64,
+    ids: HashMap<HostId, usize>,
+    places: HashMap<Place, u128>,
+}
+
+impl State {
+    /// Takes in a message of the log. None if it makes no sense.
+    pub(crate) fn take(&mut self, message: &[u8]) -> Option<Title> {
+        // The epoch is in the title, which is known when the records are read.
+        let epoch = super::wire::title_of(message)?.epoch;
+        if epoch != self.epoch {
+            self.epoch = epoch;
+            self.ids.clear();
+            self.places.clear();
+            self.hosts.iter_mut().for_each(|host| host.rest = None);
+        }
+        read_frame(message, |record| self.apply(record))
+    }
+
+    fn apply(&mut self, record: Record<'_>) -> Option<()> {
+        match record {
+            Record::Host { id, origin } => {
+                let host = self.host(origin);
+                self.ids.insert(id, host);
+            }
+            Record::Event { place, event } => self.apply_event(place, event)?,
+            Record::Sent {
+                batch,
+                target,
+                urls,
+            } => {
+                let key = (self.epoch, batch, target);
+                self.unconfirmed.entry(key).or_default().extend(urls);
+            }
+            Record::Received { epoch, batch } => {
+                let range = (epoch, batch, 0)..=(epoch, batch, u8::MAX);
+                let keys: Vec<_> = self.unconfirmed.range(range).map(|(key, _)| *key).collect();
+                for key in keys {
+                    self.unconfirmed.remove(&key);
+                }
+            }
+            Record::Rest { id, millis } => {
+                let host = *self.ids.get(&id)?;
+                self.hosts[host].rest = Some(millis);
+            }
+        }
+        Some(())
+    }
+
+    fn host(&mut self, origin: &str) -> usize {
+        if let Some(&host) = self.by_origin.get(origin) {
+            return host;
+        }
+        let host = self.hosts.len();
+        self.hosts.push(MovedHost {
+            origin: origin.to_owned(),
+            ..MovedHost::default()
+        });
+        self.by_origin.insert(origin.to_owned(), host);
+        host
+    }
+
+    fn apply_event(&mut self, place: Place, event: Event<'_>) -> Option<()> {
+        let host = *self.ids.get(&event.host()?)?;
+        match event {
+            Event::Url(queued) => {
+                let url = NormalUrl::from_parts(&self.hosts[host].origin, queued.rest)?;
+                let key = Fingerprint::of(&url).key();
+                self.places.insert(place, key);
+                let moved = MovedUrl {
+                    host,
+                    rest: queued.rest.to_owned(),
+                    found_on: queued.found_on.to_owned(),
+                    depth: queued.depth,
+                    weight: queued.weight,
+                    class: queued.class,
+                    is_last: queued.is_last,
+                    n_redirects: queued.n_redirects,
+                    kind: queued.kind,
+                };
+                let state = self.urls.entry(key).or_insert_with(|| Some(moved.clone()));
+                if let Some(waiting) = state {
+                    *waiting = moved;
+                }
+            }
+            Event::Done { place, .. } | Event::Dropped { place, .. } => {
+                let key = self.places.get(&place)?;
+                let state = self.urls.get_mut(key)?;
+                let was_waiting = state.take().is_some();
+                let is_done = matches!(event, Event::Done { .. }) && was_waiting;
+                self.hosts[host].n_done += u64::from(is_done);
+            }
+            Event::Weight { place, weight, .. } => {
+                let key = self.places.get(&place)?;
+                if let Some(Some(waiting)) = self.urls.get_mut(key) {
+                    waiting.weight = weight;
+                }
+            }
+            Event::Delay { millis, .. } => self.hosts[host].delay = millis,
+            Event::NotBefore { millis, .. } => self.hosts[host].not_before = millis,
+            Event::Rules { date, text, .. } => {
+                self.hosts[host].rules = Some((date, text.to_owned()));
+            }
+            Event::Trust { trust, .. } => self.hosts[host].trust = Some(trust),
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Fingerprints of URLs that need no request, and the others, in ascending order.
+    pub(crate) fn into_urls(self) -> (Vec<MovedHost>, Vec<u128>, Vec<MovedUrl>) {
+        let mut urls: Vec<_> = self.urls.into_iter().collect();
+        urls.sort_unstable_by_key(|(key, _)| *key);
+        let (mut ended, mut waiting) = (Vec::new(), Vec::new());
+        for (key, url) in urls {
+            match url {
+                Some(url) => waiting.push(url),
+                None => ended.push(key),
+            }
+        }
+        (self.hosts, ended, waiting)
+    }
+
+    /// URLs for other partitions that nobody has confirmed.
+    pub(crate) fn unconfirmed(&self) -> Vec<Unconfirmed> {
+        let all = self.unconfirmed.iter();
+        let all = all.map(|(&(epoch, batch, target), urls)| Unconfirmed {
+            epoch,
+            batch,
+            target,
+            urls: urls.clone(),
+        });
+        all.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::frame;
+    use super::*;
+    use crate::journal::Queued;
+
+    fn log(epoch: u64, number: u64, records: &[Record<'_>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| record.write(&mut bytes));
+        let title = Title {
+            agent: format!("a-{epoch}"),
+            epoch,
+            number,
+        };
+        frame(&title, &bytes)
+    }
+
+    fn queued(id: HostId, rest: &str, place: Place) -> Record<'_> {
+        let queued = Queued {
+            host: id,
+            depth: 1,
+            weight: Weight::default(),
+            class: 0,
+            is_last: false,
+            n_redirects: 0,
+            kind: Kind::Page,
+            rest,
+            found_on: "/",
+        };
+        Record::Event {
+            place,
+            event: Event::Url(queued),
+        }
+    }
+
+    fn done(host: HostId, place: Place) -> Record<'static> {
+        Record::Event {
+            place: place + 1000,
+            event: Event::Done { host, place },
+        }
+    }
+
+    fn host(id: HostId) -> Record<'static> {
+        let origin = "http://h.test";
+        Record::Host { id, origin }
+    }
+
+    /// Numbers of hosts and places are those of each owner; URLs that are done stay so, and those
+    /// that an owner had no time to queue again still wait.
+    #[test]
+    fn owners_follow_each_other() {
+        let mut state = State::default();
+        let first = [
+            host(7),
+            queued(7, "/a", 10),
+            queued(7, "/b", 20),
+            queued(7, "/c", 30),
+            done(7, 10),
+        ];
+        state.take(&log(1, 0, &first)).unwrap();
+        // Place 10 is another URL now, and `/c` was not queued again before the crash.
+        let second = [host(0), queued(0, "/b", 10), done(0, 10)];
+        state.take(&log(2, 0, &second)).unwrap();
+        let third = [host(1), queued(1, "/a", 5), queued(1, "/d", 6)];
+        state.take(&log(3, 0, &third)).unwrap();
+        let (hosts, ended, waiting) = state.into_urls();
+        let mut rests: Vec<&str> = waiting.iter().map(|url| &*url.rest).collect();
+        rests.sort_unstable();
+        assert_eq!((hosts.len(), hosts[0].n_done, ended.len()), (1, 2, 2));
+        assert_eq!(rests, ["/c", "/d"]);
+    }
+
+    #[test]
+    fn unconfirmed_urls_are_sent_again() {
+        let url = SentUrl {
+            url: "http://o.test/".to_owned(),
+            found_on: String::new(),
+            depth: 1,
+            n_redirects: 0,
+            kind: Kind::Page,
+            class: 0,
+            is_last: false,
+            mass: 1.0,
+            trust: 1.0,
+        };
+        let sent = |batch, target| Record::Sent {
+            batch,
+            target,
+            urls: vec![url.clone()],
+        };
+        let mut state = State::default();
+        state.take(&log(1, 0, &[sent(1, 5), sent(2, 6)])).unwrap();
+        let received = Record::Received { epoch: 1, batch: 1 };
+        state.take(&log(2, 0, &[sent(1, 7), received])).unwrap();
+        let left: Vec<_> = state.unconfirmed();
+        let left: Vec<_> = left.iter().map(|u| (u.epoch, u.batch, u.target)).collect();
+        assert_eq!(left, [(1, 2, 6), (2, 1, 7)]);
+    }
+
+    #[test]
+    fn senseless_logs_are_refused() {
+        let mut state = State::default();
+        assert!(state.take(&log(1, 0, &[done(0, 10)])).is_none());
+        assert!(state.take(b"\x01nonsense").is_none());
+    }
+}
