@@ -1,6 +1,7 @@
 //! `arose crawl`: fetches pages politely and recognizes duplicates on the way.
 
 mod closing;
+mod cluster;
 mod failures;
 mod metrics;
 mod pages;
@@ -60,6 +61,8 @@ use crate::signals::{self, Actions};
   arose crawl pause crawl                   # and resume, and reload
   arose crawl rules crawl                   # parts of URLs that do not matter
   arose crawl file:///srv/mirror/ -o local  # a directory of this machine
+  arose crawl seeds.txt -o part --join nats://10.0.0.1:4222 --crawl news # on every machine
+  arose crawl cluster news --join nats://10.0.0.1:4222
   arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
   arose dedup crawl -o kept
@@ -138,6 +141,8 @@ struct Crawl {
     /// Mean time between two visits of a page with `--recrawl`, e.g. 30d [default: 30d]
     #[arg(long, value_name = "TIME", requires = "recrawl", value_parser = duration)]
     every: Option<Duration>,
+    #[command(flatten)]
+    member: cluster::Member,
     /// Serve counters for Prometheus on this IP address and port
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -292,6 +297,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show the agents of a crawl on many machines, or drain one
+    Cluster(cluster::Options),
     /// Print the archive index as sorted CDXJ, or the queued URLs
     Export {
         /// Directory of the crawl
@@ -323,6 +330,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         Some(Command::Resume { dir }) => order(arose_crawl::resume(dir)),
         Some(Command::Reload { dir }) => order(arose_crawl::reload(dir)),
         Some(Command::Repair { dir, json }) => repair::run(dir, *json),
+        Some(Command::Cluster(options)) => cluster::run(options),
         Some(Command::Export { dir, queue: false }) => export_index(dir),
         Some(Command::Export { dir, queue: true }) => export_queue(dir),
         None => crawl(&options.crawl),
@@ -358,8 +366,9 @@ fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
             .context("cannot write the settings")?;
         return Ok(Outcome::Found);
     };
+    let cluster = options.member.cluster(folder)?;
     let seeds = seeds::read(&options.seeds)?;
-    let is_new = !arose_crawl::is_crawl(folder);
+    let is_new = cluster.is_some() || !arose_crawl::is_crawl(folder);
     anyhow::ensure!(
         !(is_new && seeds.pages.is_empty() && seeds.sitemaps.is_empty()),
         "no crawl to resume in `{}`; pass at least one seed",
@@ -374,8 +383,9 @@ fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
     if let Some(time) = options.seconds.filter(|time| !time.is_zero()) {
         control.end_after(time);
     }
-    let summary = watch(progress::step_of(&control), || {
-        arose_crawl::crawl(folder, settings, seeds, &control)
+    let summary = watch(progress::step_of(&control), || match &cluster {
+        Some(cluster) => arose_crawl::join(folder, settings, seeds, cluster, &control),
+        None => arose_crawl::crawl(folder, settings, seeds, &control),
     });
     end(summary, folder, options.json)
 }
