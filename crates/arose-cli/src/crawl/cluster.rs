@@ -16,6 +16,9 @@ use crate::read::Outcome;
 /// Bytes that URLs on their way between agents may take on the servers.
 const MAX_QUEUE: u64 = 4 << 30;
 
+/// Bytes of the log of a partition from which on it is replaced by a snapshot.
+const SNAPSHOT_BYTES: u64 = 16 << 20;
+
 /// How agents reach the servers between them.
 #[derive(clap::Args)]
 pub(super) struct Servers {
@@ -101,6 +104,7 @@ impl Member {
             },
             weight: self.weight,
             lease: self.lease,
+            snapshot_bytes: SNAPSHOT_BYTES,
         }))
     }
 }

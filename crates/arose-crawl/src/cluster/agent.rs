@@ -8,15 +8,22 @@
 //! - *publish* stores what the loop has committed in the logs of partitions, sends URLs to others,
 //!   and confirms what others have sent.
 //! - *hear* learns what others have confirmed; one task per partition receives URLs.
+//! - *tend addresses* asks for IP addresses that several agents may ask, and grants them.
 //!
 //! *Order.* Records of a commit that say what there is (hosts, URLs queued and sent) are stored in
 //! all logs before those that say what is done, which go with the next commit. So a page is done in
 //! one partition only when the URLs it leads to are queued in others. URLs of others are confirmed
 //! when they are in the log.
 //!
+//! *Losses.* Servers that lose messages, or all they had, get them again: this agent's document and
+//! those of its partitions from memory, and the logs from [copies](super::copy). A store without
+//! any documents may be one that was lost, with agents that still own partitions. So partitions
+//! that nobody ever took are free only when all leases from before would have ended.
+//!
 //! *End.* An agent whose document was changed by another, or whose log has a message of another, has
 //! lost its partitions, and ends at once. What it had not stored is done again by others.
 
+mod addresses;
 mod exchange;
 mod govern;
 mod publish;
@@ -32,7 +39,9 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
+use super::address::{Ask, Grant, Granter, Return};
 use super::bus::{Bus, BusError, Subject};
+use super::copy::Copies;
 use super::document::{
     self, AgentDocument, CRAWL, CrawlDocument, END, OwnerDocument, Presence, agent_key, owner_key,
 };
@@ -42,7 +51,7 @@ use super::link::{Committed, Ending, Opening, Order, Outgoing, Records, Shared, 
 use super::partition::N_PARTITIONS;
 use super::replay::{State, Unconfirmed};
 use super::view::View;
-use super::wire::{self, Batch, Record, Title};
+use super::wire::{self, Batch, Record, Title, Word};
 
 /// Time between two looks at the others.
 const TICK: Duration = Duration::from_millis(100);
@@ -76,6 +85,10 @@ pub(crate) struct Config {
     pub(crate) id: String,
     pub(crate) weight: f64,
     pub(crate) terms: Terms,
+    /// Bytes of a log from which on it is replaced by a snapshot.
+    pub(crate) snapshot_bytes: u64,
+    /// How long IP addresses rest after a request.
+    pub(crate) address_delay: Duration,
     pub(crate) crawl: CrawlDocument,
 }
 
@@ -87,6 +100,8 @@ struct Part {
     /// Records for the next message.
     carry: Records,
     receiver: Option<AbortHandle>,
+    /// Bytes of the last snapshot.
+    n_snapshot: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -133,11 +148,18 @@ struct Received<T> {
 struct Agent<B: Bus> {
     bus: B,
     config: Config,
+    copies: Copies,
+    /// Since when the servers have had their store, as far as this agent knows.
+    begun: Cell<Duration>,
+    /// Whether servers lack the owners of partitions, and whether logs may lack messages.
+    is_lost: Cell<bool>,
+    is_doubtful: Cell<bool>,
     shared: Arc<Shared>,
     orders: mpsc::Sender<Order>,
     view: RefCell<View>,
     parts: RefCell<Vec<Part>>,
     underway: RefCell<BTreeMap<u64, Underway>>,
+    granter: RefCell<Granter>,
     /// URLs that the loop has.
     deliveries: RefCell<HashMap<u64, Received<B::Token>>>,
     n_deliveries: Cell<u64>,
@@ -187,17 +209,28 @@ pub(crate) async fn enter<B: Bus>(bus: &B, config: &Config) -> Result<(), String
 }
 
 /// Runs an agent until its loop has ended, or until it has lost its partitions.
-pub(crate) async fn run<B: Bus>(bus: B, config: Config, wire: Wire) -> Option<Ending> {
+pub(crate) async fn run<B: Bus>(
+    bus: B,
+    config: Config,
+    copies: Copies,
+    wire: Wire,
+) -> Option<Ending> {
     let mut parts = Vec::new();
     parts.resize_with(N_PARTITIONS, Part::default);
+    let granter = Granter::new(&config.terms, config.address_delay);
     let agent = Rc::new(Agent {
         bus,
         config,
+        copies,
+        begun: Cell::new(now()),
+        is_lost: Cell::new(false),
+        is_doubtful: Cell::new(false),
         shared: wire.shared,
         orders: wire.orders,
         view: RefCell::default(),
         parts: RefCell::new(parts),
         underway: RefCell::default(),
+        granter: RefCell::new(granter),
         deliveries: RefCell::default(),
         n_deliveries: Cell::new(0),
         n_resent: Cell::new(RESENT),
@@ -219,6 +252,7 @@ pub(crate) async fn run<B: Bus>(bus: B, config: Config, wire: Wire) -> Option<En
         () = agent.renew() => {}
         () = agent.watch() => {}
         () = agent.hear() => {}
+        () = agent.tend_addresses() => {}
         () = Agent::govern(Rc::clone(&agent)) => {}
         () = agent.ended.notified() => {}
     }
@@ -337,6 +371,8 @@ impl<B: Bus> Agent<B> {
                 }
                 Err(BusError::Conflict) => return self.fail(Ending::Fenced),
                 Err(_) => {
+                    // Servers that come back may have lost everything.
+                    let _ = self.bus.prepare().await;
                     sleep(PAUSE).await;
                     continue;
                 }
@@ -358,16 +394,67 @@ impl<B: Bus> Agent<B> {
             .append(&key, self.revision.get(), bytes.clone())
             .await;
         if written == Err(BusError::Conflict) {
-            let found = self.bus.read(&key, 0).await?;
-            let (revision, found) = found.last().ok_or(BusError::Conflict)?;
-            let found: Option<AgentDocument> = document::read(found);
-            let is_ours = found.is_some_and(|found| found.presence == Presence::Here);
-            if !is_ours {
-                return Err(BusError::Conflict);
-            }
-            written = self.bus.append(&key, *revision, bytes).await;
+            written = match self.bus.last(&key).await? {
+                Some((revision, found)) => {
+                    let found: Option<AgentDocument> = document::read(&found);
+                    let is_ours = found.is_some_and(|found| found.presence == Presence::Here);
+                    let revision = is_ours.then_some(revision).ok_or(BusError::Conflict)?;
+                    self.bus.append(&key, revision, bytes).await
+                }
+                None => {
+                    self.begin_again().await?;
+                    self.bus.append(&key, 0, bytes).await
+                }
+            };
         }
         self.revision.set(written?);
+        // Partitions of agents that nobody knows are free, so they come behind the agent.
+        match self.is_lost.get() {
+            true => self.restore_partitions().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Begins the crawl again on servers that have lost everything. Agents that are not heard of
+    /// since may own partitions, too.
+    async fn begin_again(&self) -> Result<(), BusError> {
+        self.is_lost.set(true);
+        self.begun.set(now());
+        *self.view.borrow_mut() = View::default();
+        self.bus.look_again();
+        let entered = enter(&self.bus, &self.config).await;
+        entered.map_err(BusError::Unavailable)
+    }
+
+    /// Says again which partitions are here, and has their logs looked at.
+    async fn restore_partitions(&self) -> Result<(), BusError> {
+        for partition in 0..=u8::MAX {
+            let (stage, epoch) = {
+                let part = &self.parts.borrow()[usize::from(partition)];
+                (part.stage, part.log.epoch)
+            };
+            if !matches!(stage, Stage::Open | Stage::Closing) {
+                continue;
+            }
+            let document = OwnerDocument {
+                owner: Some(self.id().to_owned()),
+                epoch,
+            };
+            let key = Subject::Key(owner_key(partition));
+            let last = self.bus.last(&key).await?;
+            let is_there =
+                |(_, bytes): &(u64, Vec<u8>)| document::read(bytes) == Some(document.clone());
+            match last {
+                Some(entry) if is_there(&entry) => {}
+                // Another agent has been faster.
+                Some(_) => return Err(BusError::Conflict),
+                None => {
+                    self.bus.append(&key, 0, document::write(&document)).await?;
+                }
+            }
+        }
+        self.is_lost.set(false);
+        self.is_doubtful.set(true);
         Ok(())
     }
 

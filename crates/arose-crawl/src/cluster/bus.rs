@@ -73,6 +73,15 @@ pub(crate) trait Bus: 'static {
         bytes: Vec<u8>,
     ) -> impl Future<Output = Result<u64, BusError>>;
 
+    /// Makes sure that the servers have room for everything, if they have lost what they stored.
+    fn prepare(&self) -> impl Future<Output = Result<(), BusError>>;
+
+    /// The last message of a subject.
+    fn last(&self, subject: &Subject) -> impl Future<Output = Result<Option<Entry>, BusError>>;
+
+    /// Removes the messages of a log before this number.
+    fn purge(&self, partition: u8, before: u64) -> impl Future<Output = Result<(), BusError>>;
+
     /// The messages of a subject behind this number, the oldest first: some of them, or none if
     /// there are no more.
     fn read(
@@ -83,6 +92,9 @@ pub(crate) trait Bus: 'static {
 
     /// Waits for documents that were written; the first time for all.
     fn changes(&self) -> impl Future<Output = Vec<(String, Entry)>>;
+
+    /// Has [`Bus::changes`] begin again with all documents.
+    fn look_again(&self);
 
     /// Sends a message to the owner of a partition.
     fn send(&self, partition: u8, bytes: Vec<u8>) -> impl Future<Output = Result<(), BusError>>;

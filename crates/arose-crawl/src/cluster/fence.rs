@@ -2,7 +2,8 @@
 //!
 //! An agent may be stopped between any two steps and continued an hour later. So the time is looked
 //! at where it counts: when a connection is made and right before each write, by a wrapper around
-//! the connections of the crawl. Transfers that are under way when the lease ends are cut.
+//! the connections of the crawl. Transfers that are under way when the lease ends are cut. The window
+//! of an [IP address](super::address) ends in the same way.
 
 use std::future::Future;
 use std::io;
@@ -18,6 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::link::Shared;
 use crate::connect::{Connect, Stream, Waiting};
 
 /// The time of this machine, which never jumps and goes on while it sleeps.
@@ -69,26 +71,33 @@ impl Fence {
 /// Connections that end with the lease.
 pub(crate) struct Fenced {
     pub(crate) inner: Rc<dyn Connect>,
-    pub(crate) fence: Arc<Fence>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Connect for Fenced {
     fn connect(&self, address: SocketAddr) -> Waiting<'_, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
-            self.fence.check()?;
+            let own = self.shared.addresses.fence(address.ip());
+            let fences = [Arc::clone(&self.shared.fence), own];
+            fences.iter().try_for_each(|fence| fence.check())?;
             let inner = self.inner.connect(address).await?;
-            Ok(Box::new(FencedStream {
-                inner,
-                fence: Arc::clone(&self.fence),
-                end: Box::pin(tokio::time::sleep(self.fence.left())),
-            }) as Box<dyn Stream>)
+            let end = Box::pin(tokio::time::sleep(left(&fences)));
+            let fenced = FencedStream { inner, fences, end };
+            Ok(Box::new(fenced) as Box<dyn Stream>)
         })
     }
 }
 
+/// How long all of these are open.
+fn left(fences: &[Arc<Fence>; 2]) -> Duration {
+    let [lease, address] = fences;
+    lease.left().min(address.left())
+}
+
 struct FencedStream {
     inner: Box<dyn Stream>,
-    fence: Arc<Fence>,
+    /// That of the lease, and that of the IP address.
+    fences: [Arc<Fence>; 2],
     /// Wakes a read that waits when the lease may have ended.
     end: Pin<Box<Sleep>>,
 }
@@ -96,9 +105,9 @@ struct FencedStream {
 impl FencedStream {
     /// Fails when the lease has ended; otherwise has the task woken when it may have.
     fn poll_fence(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        self.fence.check()?;
+        self.fences.iter().try_for_each(|fence| fence.check())?;
         while self.end.as_mut().poll(context).is_ready() {
-            let left = self.fence.left().max(Duration::from_millis(1));
+            let left = left(&self.fences).max(Duration::from_millis(1));
             self.end.set(tokio::time::sleep(left));
         }
         Ok(())
@@ -160,13 +169,13 @@ mod tests {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let fence = Arc::new(Fence::default());
+            let shared = super::super::link::link().1.shared;
+            let fence = Arc::clone(&shared.fence);
             let inner = Rc::new(Pipe);
-            let fenced = Fenced {
-                inner,
-                fence: Arc::clone(&fence),
-            };
+            let fenced = Fenced { inner, shared };
             let address = SocketAddr::from(([127, 0, 0, 1], 80));
+            let own = fenced.shared.addresses.fence(address.ip());
+            own.open_until(now() + Duration::from_secs(60));
             assert!(fenced.connect(address).await.is_err());
             fence.open_until(now() + Duration::from_millis(60));
             let mut stream = fenced.connect(address).await.unwrap();
@@ -177,6 +186,11 @@ mod tests {
             assert_eq!(cut.kind(), io::ErrorKind::TimedOut);
             assert!(stream.write_all(b"GET").await.is_err());
             fence.open_until(now() + Duration::from_secs(60));
+            stream.write_all(b"GET").await.unwrap();
+            own.close();
+            assert!(stream.write_all(b"GET").await.is_err());
+            assert!(fenced.connect(address).await.is_err());
+            own.open_until(now() + Duration::from_secs(60));
             stream.write_all(b"GET").await.unwrap();
             fence.close();
             assert!(stream.write_all(b"GET").await.is_err());

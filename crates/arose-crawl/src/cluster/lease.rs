@@ -19,6 +19,11 @@ use std::time::Duration;
 /// Largest error of clock rates.
 const RHO: f64 = 1e-3;
 
+/// Returns how long a duration of the slowest clock may take on the fastest.
+pub(crate) fn slowed(duration: Duration) -> Duration {
+    duration.mul_f64(1.0 + 2.0 * RHO)
+}
+
 /// The terms of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
@@ -47,7 +52,7 @@ impl Terms {
     /// How long another agent has to see the same version before it may take over.
     #[must_use]
     pub fn taker_waits(&self) -> Duration {
-        self.lease.mul_f64(1.0 + 2.0 * RHO) + self.margin
+        slowed(self.lease) + self.margin
     }
 
     /// How often leases are renewed.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{Notify, mpsc};
 
+use super::address::Holder;
 use super::fence::Fence;
 use super::partition::N_PARTITIONS;
 use super::replay::{MovedHost, MovedUrl};
@@ -130,6 +131,7 @@ pub(crate) struct Shared {
     /// Partitions whose URLs are queued here.
     pub(crate) owned: [AtomicBool; N_PARTITIONS],
     pub(crate) fence: Arc<Fence>,
+    pub(crate) addresses: Holder,
     /// Whether the loop has nothing to do.
     pub(crate) is_idle: AtomicBool,
     /// Whether so many URLs wait for other agents that no further ones should come.
@@ -173,6 +175,7 @@ pub(crate) fn link() -> (Link, Wire) {
     let shared = Arc::new(Shared {
         owned: [const { AtomicBool::new(false) }; N_PARTITIONS],
         fence: Arc::default(),
+        addresses: Holder::default(),
         is_idle: AtomicBool::new(false),
         is_crowded: AtomicBool::new(false),
         n_orders: AtomicU64::new(0),

@@ -11,10 +11,12 @@
 //!   others; [`replay`]: the state of a partition that comes.
 //! - [`status`]: the cluster as a whole, for people.
 
+pub(crate) mod address;
 mod agent;
 mod bus;
+mod copy;
 mod document;
-mod fence;
+pub(crate) mod fence;
 mod lease;
 pub(crate) mod link;
 pub(crate) mod partition;
@@ -26,6 +28,7 @@ pub(crate) mod wire;
 pub(crate) use agent::{Config, enter, run};
 pub(crate) use bus::Nats;
 pub use bus::{Local, Login};
+pub(crate) use copy::Copies;
 pub(crate) use document::CrawlDocument;
 pub(crate) use fence::Fenced;
 pub use lease::Terms;

@@ -3,12 +3,16 @@
 //! Each owner writes its journal as far as it concerns the partition, with its own numbers of hosts
 //! and places, and the next owner goes on with its own. A URL is known by its fingerprint, so it
 //! does not matter how often it was queued: once it is done, it stays done.
+//!
+//! A log that has grown is replaced by a *snapshot*: records that lead to the same state. It counts
+//! only if all of it is there, so an owner may crash while it writes one.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::wire::{Record, SentUrl, Title, read_frame};
+use super::link::Records;
+use super::wire::{MAX_BATCH, Record, SentUrl, Title, read_frame};
 use crate::fingerprint::Fingerprint;
-use crate::journal::{Event, HostId, Kind, Place};
+use crate::journal::{Event, HostId, Kind, Place, Queued};
 use crate::order::Weight;
 use crate::url::NormalUrl;
 
@@ -28,6 +32,38 @@ pub(crate) struct MovedHost {
     pub(crate) trust: Option<f32>,
     /// Pages that were fetched.
     pub(crate) n_done: u64,
+}
+
+impl MovedHost {
+    /// Records that lead to this state of a host.
+    fn tell(&self, id: HostId, records: &mut Records) {
+        let origin = &self.origin;
+        records.push(&Record::Host { id, origin });
+        let mut push = |event| records.push(&Record::Event { place: 0, event });
+        if self.delay > 0 {
+            let millis = self.delay;
+            push(Event::Delay { host: id, millis });
+        }
+        if self.not_before > 0 {
+            let millis = self.not_before;
+            push(Event::NotBefore { host: id, millis });
+        }
+        if let Some((date, text)) = &self.rules {
+            let date = *date;
+            push(Event::Rules {
+                host: id,
+                date,
+                text,
+            });
+        }
+        if let Some(trust) = self.trust {
+            push(Event::Trust { host: id, trust });
+        }
+        if self.n_done > 0 {
+            let n_done = self.n_done;
+            records.push(&Record::Pages { id, n_done });
+        }
+    }
 }
 
 /// A URL that waits.
@@ -67,6 +103,8 @@ pub(crate) struct State {
     epoch: u64,
     ids: HashMap<HostId, usize>,
     places: HashMap<Place, u128>,
+    /// A snapshot that is not complete.
+    snapshot: Option<Box<State>>,
 }
 
 impl State {
@@ -76,6 +114,7 @@ impl State {
         let epoch = super::wire::title_of(message)?.epoch;
         if epoch != self.epoch {
             self.epoch = epoch;
+            self.snapshot = None;
             self.ids.clear();
             self.places.clear();
             self.hosts.iter_mut().for_each(|host| host.rest = None);
@@ -84,7 +123,43 @@ impl State {
     }
 
     fn apply(&mut self, record: Record<'_>) -> Option<()> {
+        match (&record, &mut self.snapshot) {
+            (Record::Snapshot, _) => {
+                self.snapshot = Some(Box::new(Self {
+                    epoch: self.epoch,
+                    ..Self::default()
+                }));
+                return Some(());
+            }
+            (Record::Complete, snapshot) => {
+                *self = *snapshot.take()?;
+                return Some(());
+            }
+            (_, Some(snapshot)) => return snapshot.apply(record),
+            (_, None) => {}
+        }
         match record {
+            Record::Snapshot | Record::Complete => {}
+            Record::Ended(keys) => {
+                let (keys, []) = keys.as_chunks() else {
+                    return None;
+                };
+                let keys = keys.iter().map(|key| u128::from_le_bytes(*key));
+                self.urls.extend(keys.map(|key| (key, None)));
+            }
+            Record::Pages { id, n_done } => {
+                let host = *self.ids.get(&id)?;
+                self.hosts[host].n_done = n_done;
+            }
+            Record::Unconfirmed {
+                epoch,
+                batch,
+                target,
+                urls,
+            } => {
+                let key = (epoch, batch, target);
+                self.unconfirmed.entry(key).or_default().extend(urls);
+            }
             Record::Host { id, origin } => {
                 let host = self.host(origin);
                 self.ids.insert(id, host);
@@ -150,15 +225,16 @@ impl State {
                 }
             }
             Event::Done { place, .. } | Event::Dropped { place, .. } => {
-                let key = self.places.get(&place)?;
-                let state = self.urls.get_mut(key)?;
-                let was_waiting = state.take().is_some();
+                // Snapshots do not have the places of URLs that are done.
+                let key = self.places.get(&place);
+                let state = key.and_then(|key| self.urls.get_mut(key));
+                let was_waiting = state.is_some_and(|state| state.take().is_some());
                 let is_done = matches!(event, Event::Done { .. }) && was_waiting;
                 self.hosts[host].n_done += u64::from(is_done);
             }
             Event::Weight { place, weight, .. } => {
-                let key = self.places.get(&place)?;
-                if let Some(Some(waiting)) = self.urls.get_mut(key) {
+                let key = self.places.get(&place);
+                if let Some(Some(waiting)) = key.and_then(|key| self.urls.get_mut(key)) {
                     waiting.weight = weight;
                 }
             }
@@ -185,6 +261,71 @@ impl State {
             }
         }
         (self.hosts, ended, waiting)
+    }
+
+    /// Records that lead to this state, for the present owner, with its numbers and places.
+    pub(crate) fn snapshot(&self) -> Records {
+        let mut records = Records::default();
+        records.push(&Record::Snapshot);
+        let mut ids: Vec<Option<HostId>> = vec![None; self.hosts.len()];
+        let mut told: Vec<_> = self.ids.iter().collect();
+        told.sort_unstable();
+        for (id, host) in told {
+            ids[*host] = Some(*id);
+        }
+        // Hosts and URLs that the owner has not met yet get numbers that it does not use.
+        let unused = (0..=HostId::MAX).rev();
+        let mut unused = unused.filter(|id| !self.ids.contains_key(id));
+        let ids = ids.into_iter().map(|id| id.or_else(|| unused.next()));
+        let ids: Vec<HostId> = ids.map(Option::unwrap_or_default).collect();
+        for (host, &id) in self.hosts.iter().zip(&ids) {
+            host.tell(id, &mut records);
+        }
+        let mut urls: Vec<_> = self.urls.iter().collect();
+        urls.sort_unstable_by_key(|(key, _)| **key);
+        let (mut ended, mut waiting) = (Vec::new(), Vec::new());
+        for (key, url) in urls {
+            match url {
+                Some(url) => waiting.push((*key, url)),
+                None => ended.push(*key),
+            }
+        }
+        for keys in ended.chunks(4096) {
+            let bytes: Vec<u8> = keys.iter().flat_map(|key| key.to_le_bytes()).collect();
+            records.push(&Record::Ended(&bytes));
+        }
+        let mut placed: Vec<_> = self.places.iter().collect();
+        placed.sort_unstable();
+        // Of a URL with several places, the last one counts.
+        let places = placed.into_iter().map(|(place, key)| (*key, *place));
+        let places: HashMap<u128, Place> = places.collect();
+        for (number, (key, url)) in (0..).zip(waiting) {
+            let place = places.get(&key).copied().unwrap_or(Place::MAX - number);
+            let event = Event::Url(Queued {
+                host: ids[url.host],
+                depth: url.depth,
+                weight: url.weight,
+                class: url.class,
+                is_last: url.is_last,
+                n_redirects: url.n_redirects,
+                kind: url.kind,
+                rest: &url.rest,
+                found_on: &url.found_on,
+            });
+            records.push(&Record::Event { place, event });
+        }
+        for (&(epoch, batch, target), urls) in &self.unconfirmed {
+            for urls in urls.chunks(MAX_BATCH) {
+                records.push(&Record::Unconfirmed {
+                    epoch,
+                    batch,
+                    target,
+                    urls: urls.to_vec(),
+                });
+            }
+        }
+        records.push(&Record::Complete);
+        records
     }
 
     /// URLs for other partitions that nobody has confirmed.
@@ -297,6 +438,94 @@ mod tests {
         let left: Vec<_> = state.unconfirmed();
         let left: Vec<_> = left.iter().map(|u| (u.epoch, u.batch, u.target)).collect();
         assert_eq!(left, [(1, 2, 6), (2, 1, 7)]);
+    }
+
+    /// A snapshot in the middle of an epoch leads to the same state as all messages, and only if
+    /// it is complete.
+    #[test]
+    fn snapshots_replace_logs() {
+        let first = [
+            host(7),
+            queued(7, "/a", 10),
+            queued(7, "/b", 20),
+            done(7, 10),
+        ];
+        let url = SentUrl {
+            url: "http://o.test/".to_owned(),
+            found_on: String::new(),
+            depth: 1,
+            n_redirects: 0,
+            kind: Kind::Page,
+            class: 0,
+            is_last: false,
+            mass: 1.0,
+            trust: 1.0,
+        };
+        let sent = Record::Sent {
+            batch: 3,
+            target: 9,
+            urls: vec![url],
+        };
+        let rules = Record::Event {
+            place: 5,
+            event: Event::Rules {
+                host: 7,
+                date: 99,
+                text: "User-agent: *",
+            },
+        };
+        let second = [host(2), queued(2, "/c", 30), queued(2, "/d", 40)];
+        // Behind the snapshot.
+        let third = [done(2, 30), done(2, 30), queued(2, "/e", 50)];
+        let logs = [
+            log(1, 0, &first),
+            log(1, 1, &[sent, rules]),
+            log(2, 0, &second),
+        ];
+        let mut whole = State::default();
+        for message in &logs {
+            whole.take(message).unwrap();
+        }
+        let pieces = whole.snapshot().into_pieces();
+        let title = |number| Title {
+            agent: "a-2".to_owned(),
+            epoch: 2,
+            number,
+        };
+        let snapshot: Vec<_> = pieces.iter().map(|piece| frame(&title(1), piece)).collect();
+        // From the snapshot alone, and behind the log it replaces.
+        let mut alone = State::default();
+        let mut behind = State::default();
+        for message in &logs {
+            behind.take(message).unwrap();
+        }
+        for message in &snapshot {
+            alone.take(message).unwrap();
+            behind.take(message).unwrap();
+        }
+        let mut partial = State::default();
+        for message in &logs {
+            partial.take(message).unwrap();
+        }
+        let cut = [Record::Snapshot, host(2), queued(2, "/x", 60)];
+        partial.take(&log(2, 1, &cut)).unwrap();
+        for state in [&mut whole, &mut alone, &mut behind] {
+            state.take(&log(2, 2, &third)).unwrap();
+        }
+        let unconfirmed = whole.unconfirmed();
+        assert_eq!((unconfirmed.len(), alone.unconfirmed()), (1, unconfirmed));
+        let expected = whole.into_urls();
+        assert_eq!(expected.0[0].rules.as_ref().unwrap().0, 99);
+        assert_eq!(
+            (expected.0[0].n_done, expected.1.len(), expected.2.len()),
+            (2, 2, 3)
+        );
+        assert_eq!(alone.into_urls(), expected);
+        assert_eq!(behind.into_urls(), expected);
+        // The next owner finds what was there before the snapshot that was not finished.
+        partial.take(&log(3, 0, &[host(1)])).unwrap();
+        let (_, ended, waiting) = partial.into_urls();
+        assert_eq!((ended.len(), waiting.len()), (1, 3));
     }
 
     #[test]

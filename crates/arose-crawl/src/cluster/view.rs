@@ -96,6 +96,12 @@ impl View {
         seen.is_some_and(|seen| seen.document.presence == Presence::Here)
     }
 
+    /// Whether the owner of a partition has been seen, if it has one.
+    pub(crate) fn knows(&self, document: &OwnerDocument) -> bool {
+        let owner = document.owner.as_ref();
+        owner.is_none_or(|id| self.agents.contains_key(id))
+    }
+
     /// Agents that take part.
     pub(crate) fn present(&self) -> impl Iterator<Item = (&String, &Seen)> {
         let agents = self.agents.iter();
@@ -116,7 +122,10 @@ impl View {
             })
             .collect();
         let nodes: Vec<Node> = agents.iter().map(|(_, node)| node.clone()).collect();
-        let owners = owners(&nodes)?;
+        let number = |id: &String| agents.iter().position(|(of, _)| of == id);
+        let current = self.owners.iter();
+        let current = current.map(|(_, owner)| owner.owner.as_ref().and_then(number));
+        let owners = owners(&nodes, &current.collect::<Vec<_>>())?;
         Some(owners.iter().map(|&at| agents[at].0.clone()).collect())
     }
 

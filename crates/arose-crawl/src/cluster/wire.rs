@@ -5,12 +5,15 @@
 //! frame   = agent epoch number record*        a message of the log of a partition
 //! record  = tag ...                           what happened, in the order of the journal
 //! batch   = agent number n url*               URLs for the owner of a partition
-//! receipt = n number*                         batches that their receiver has committed
+//! word    = tag ...                           receipts of batches, and IP addresses
 //! ```
 //!
 //! Numbers and texts are those of the journal. What comes from others is checked here: versions,
 //! sizes, numbers; whether URLs are in scope is checked where they are queued.
 
+use std::net::IpAddr;
+
+use super::address::{Ask, Grant, Return};
 use super::bus::MAX_MESSAGE;
 use crate::journal::{Decoder, Event, HostId, Kind, Place, push_number};
 
@@ -100,6 +103,21 @@ pub(crate) enum Record<'b> {
     Received { epoch: u64, batch: u64 },
     /// So many milliseconds a host had to be left alone when its partition was handed over.
     Rest { id: HostId, millis: u64 },
+    /// A snapshot begins, which replaces all before it, if it is complete.
+    Snapshot,
+    /// It is complete.
+    Complete,
+    /// Fingerprints of URLs that are done, as bytes.
+    Ended(&'b [u8]),
+    /// Number of pages of a host that are done.
+    Pages { id: HostId, n_done: u64 },
+    /// URLs that this epoch sent in this batch, and nobody has confirmed.
+    Unconfirmed {
+        epoch: u64,
+        batch: u64,
+        target: u8,
+        urls: Vec<SentUrl>,
+    },
 }
 
 impl Record<'_> {
@@ -127,6 +145,22 @@ impl Record<'_> {
             }
             Self::Received { epoch, batch } => put(4, &[*epoch, *batch]),
             Self::Rest { id, millis } => put(5, &[(*id).into(), *millis]),
+            Self::Snapshot => put(6, &[]),
+            Self::Complete => put(7, &[]),
+            Self::Ended(keys) => {
+                put(8, &[keys.len() as u64]);
+                out.extend_from_slice(keys);
+            }
+            Self::Pages { id, n_done } => put(9, &[(*id).into(), *n_done]),
+            Self::Unconfirmed {
+                epoch,
+                batch,
+                target,
+                urls,
+            } => {
+                put(10, &[*epoch, *batch, (*target).into(), urls.len() as u64]);
+                urls.iter().for_each(|url| url.write(out));
+            }
         }
     }
 }
@@ -185,6 +219,19 @@ pub(crate) fn read_frame(
             5 => Record::Rest {
                 id: decoder.number()?.try_into().ok()?,
                 millis: decoder.number()?,
+            },
+            6 => Record::Snapshot,
+            7 => Record::Complete,
+            8 => Record::Ended(decoder.slice()?),
+            9 => Record::Pages {
+                id: decoder.number()?.try_into().ok()?,
+                n_done: decoder.number()?,
+            },
+            10 => Record::Unconfirmed {
+                epoch: decoder.number()?,
+                batch: decoder.number()?,
+                target: decoder.number()?.try_into().ok()?,
+                urls: read_urls(&mut decoder)?,
             },
             _ => return None,
         };
@@ -245,24 +292,123 @@ fn read_urls(decoder: &mut Decoder<'_>) -> Option<Vec<SentUrl>> {
     (0..n_urls).map(|_| SentUrl::read(decoder)).collect()
 }
 
-/// A message that these batches were committed.
-pub(crate) fn receipt(numbers: &[u64]) -> Vec<u8> {
-    let mut body = Vec::new();
-    numbers
-        .iter()
-        .for_each(|&number| push_number(&mut body, number));
-    pack(&body)
+/// What agents say to each other without keeping it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// These batches were committed.
+    Receipt(Vec<u64>),
+    /// An agent asks for IP addresses.
+    Asks(String, Vec<Ask>),
+    Grants(Vec<Grant>),
+    Recalls(Vec<IpAddr>),
+    /// An agent returns IP addresses.
+    Returns(String, Vec<Return>),
 }
 
-/// The batches that a message confirms.
-pub(crate) fn read_receipt(message: &[u8]) -> Option<Vec<u64>> {
-    let body = unpack(message)?;
-    let mut decoder = Decoder::new(&body);
-    let mut numbers = Vec::new();
-    while !decoder.is_at_end() {
-        numbers.push(decoder.number()?);
+impl Word {
+    pub(crate) fn to_message(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        let out = &mut body;
+        match self {
+            Self::Receipt(numbers) => {
+                out.push(1);
+                numbers.iter().for_each(|&number| push_number(out, number));
+            }
+            Self::Asks(agent, asks) => {
+                out.push(2);
+                push_text(out, agent);
+                for ask in asks {
+                    push_address(out, ask.address);
+                    push_number(out, ask.sent);
+                    out.push(ask.holds.into());
+                }
+            }
+            Self::Grants(grants) => {
+                out.push(3);
+                for grant in grants {
+                    push_address(out, grant.address);
+                    let numbers = [grant.sent, grant.window, grant.rest];
+                    numbers.iter().for_each(|&number| push_number(out, number));
+                    out.push(grant.extends.into());
+                }
+            }
+            Self::Recalls(addresses) => {
+                out.push(4);
+                addresses
+                    .iter()
+                    .for_each(|&address| push_address(out, address));
+            }
+            Self::Returns(agent, returns) => {
+                out.push(5);
+                push_text(out, agent);
+                for back in returns {
+                    push_address(out, back.address);
+                    push_number(out, back.rest);
+                }
+            }
+        }
+        pack(&body)
     }
-    Some(numbers)
+
+    pub(crate) fn read(message: &[u8]) -> Option<Self> {
+        let body = unpack(message)?;
+        let decoder = &mut Decoder::new(&body);
+        Some(match decoder.byte()? {
+            1 => Self::Receipt(read_all(decoder, Decoder::number)?),
+            2 => {
+                let agent = decoder.text()?.to_owned();
+                let asks = read_all(decoder, |decoder| {
+                    Some(Ask {
+                        address: read_address(decoder)?,
+                        sent: decoder.number()?,
+                        holds: decoder.byte()? == 1,
+                    })
+                });
+                Self::Asks(agent, asks?)
+            }
+            3 => Self::Grants(read_all(decoder, |decoder| {
+                Some(Grant {
+                    address: read_address(decoder)?,
+                    sent: decoder.number()?,
+                    window: decoder.number()?,
+                    rest: decoder.number()?,
+                    extends: decoder.byte()? == 1,
+                })
+            })?),
+            4 => Self::Recalls(read_all(decoder, read_address)?),
+            5 => {
+                let agent = decoder.text()?.to_owned();
+                let returns = read_all(decoder, |decoder| {
+                    Some(Return {
+                        address: read_address(decoder)?,
+                        rest: decoder.number()?,
+                    })
+                });
+                Self::Returns(agent, returns?)
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// Reads the same until the end.
+fn read_all<'b, T>(
+    decoder: &mut Decoder<'b>,
+    mut read: impl FnMut(&mut Decoder<'b>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let mut all = Vec::new();
+    while !decoder.is_at_end() {
+        all.push(read(decoder)?);
+    }
+    Some(all)
+}
+
+fn push_address(out: &mut Vec<u8>, address: IpAddr) {
+    push_text(out, &address.to_string());
+}
+
+fn read_address(decoder: &mut Decoder<'_>) -> Option<IpAddr> {
+    decoder.text()?.parse().ok()
 }
 
 fn push_text(out: &mut Vec<u8>, text: &str) {
@@ -313,10 +459,31 @@ mod tests {
             urls: (0..500).map(url).collect(),
         };
         assert_eq!(Batch::read(&batch.to_message()), Some(batch.clone()));
-        assert_eq!(
-            read_receipt(&receipt(&[1, 1 << 62])),
-            Some(vec![1, 1 << 62])
-        );
+        let address = IpAddr::from([127, 0, 0, 1]);
+        let (sent, window, rest) = (1 << 40, 10_000, 7);
+        let words = [
+            Word::Receipt(vec![1, 1 << 62]),
+            Word::Asks(
+                "a-1".to_owned(),
+                vec![Ask {
+                    address,
+                    sent,
+                    holds: true,
+                }],
+            ),
+            Word::Grants(vec![Grant {
+                address,
+                sent,
+                window,
+                rest,
+                extends: true,
+            }]),
+            Word::Recalls(vec![address, IpAddr::from([0; 16])]),
+            Word::Returns("b".to_owned(), vec![Return { address, rest }]),
+        ];
+        for word in words {
+            assert_eq!(Word::read(&word.to_message()), Some(word));
+        }
         let records = [
             Record::Host {
                 id: 3,
@@ -354,9 +521,9 @@ mod tests {
 
     #[test]
     fn other_versions_and_too_many_urls_are_refused() {
-        let mut message = receipt(&[1]);
+        let mut message = Word::Receipt(vec![1]).to_message();
         message[0] = VERSION + 1;
-        assert_eq!(read_receipt(&message), None);
+        assert_eq!(Word::read(&message), None);
         let batch = Batch {
             agent: "a".to_owned(),
             number: 1,
@@ -374,7 +541,7 @@ mod tests {
             for message in [body.clone(), pack(&body)] {
                 let _ = read_frame(&message, |_| Some(()));
                 let _ = Batch::read(&message);
-                let _ = read_receipt(&message);
+                let _ = Word::read(&message);
             }
         }
     }

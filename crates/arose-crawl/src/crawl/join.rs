@@ -14,10 +14,13 @@ use super::store::{JOURNAL, SEEN, lock};
 use super::*;
 use crate::cluster::link::{Ending, Link, link};
 use crate::cluster::partition::partition_of;
-use crate::cluster::{Config, CrawlDocument, Fenced, Login, Nats, Terms, enter, run};
+use crate::cluster::{Config, Copies, CrawlDocument, Fenced, Login, Nats, Terms, enter, run};
 use crate::error::Context;
 use crate::journal::Event;
 use crate::page;
+
+/// Where an agent keeps copies of the logs of its partitions.
+const COPIES: &str = "cluster";
 
 /// Bytes of the name of a crawl or an agent.
 const MAX_NAME: usize = 64;
@@ -35,6 +38,8 @@ pub struct Cluster {
     pub weight: f64,
     /// How long others wait when they do not hear of it.
     pub lease: Duration,
+    /// Number of bytes from which on the log of a partition is replaced by a snapshot.
+    pub snapshot_bytes: u64,
 }
 
 /// Crawls as one agent of several, until nothing is left to do for any of them.
@@ -108,15 +113,18 @@ fn one(
         let named = named_seeds(&settings, seeds)?;
         let urls = named.iter().map(|(url, _)| url.as_str().to_owned());
         let urls: Vec<String> = urls.collect();
+        let address_delay = crate::settings::seconds(settings.polite.address_delay);
         let document = CrawlDocument::new(&kept, &urls).map_err(Error::Settings)?;
-        let agent = Agent::start(cluster, document);
+        let agent = Agent::start(folder, cluster, address_delay, document);
         let (link, thread) = agent.ready().await?;
         let owner = Arc::clone(&link.shared);
         seams.is_ours = Box::new(move |url| owner.owns(partition_of(url.site())));
         seams.connector = Rc::new(Fenced {
             inner: seams.connector,
-            fence: Arc::clone(&link.shared.fence),
+            shared: Arc::clone(&link.shared),
         });
+        // The archives of all agents may be put into one directory.
+        settings.archive.prefix = format!("{}-{}", settings.archive.prefix, cluster.agent);
         start_over(folder, &settings, (seams.clock)())?;
         let mut crawl = Crawl::open(folder, settings, seams)?;
         seeded.write(folder)?;
@@ -167,8 +175,13 @@ struct Running {
 }
 
 impl Agent {
-    fn start(cluster: &Cluster, crawl: CrawlDocument) -> Self {
-        let cluster = cluster.clone();
+    fn start(
+        folder: &Path,
+        cluster: &Cluster,
+        address_delay: Duration,
+        crawl: CrawlDocument,
+    ) -> Self {
+        let (cluster, folder) = (cluster.clone(), folder.join(COPIES));
         let (link, wire) = link();
         let (is_ready, ready) = oneshot::channel();
         let (has_ended, ended) = oneshot::channel();
@@ -179,6 +192,8 @@ impl Agent {
             name: cluster.agent,
             weight: cluster.weight,
             terms: Terms::new(cluster.lease),
+            address_delay,
+            snapshot_bytes: cluster.snapshot_bytes,
             crawl,
         };
         let thread = std::thread::spawn(move || {
@@ -186,16 +201,18 @@ impl Agent {
                 let entered = async {
                     let bus = Nats::connect(&cluster.login, &cluster.crawl, &config.id).await;
                     let bus = bus.map_err(|error| error.to_string())?;
-                    enter(&bus, &config).await.map(|()| bus)
+                    enter(&bus, &config).await?;
+                    let copies = Copies::open(&folder).map_err(|error| error.to_string())?;
+                    Ok((bus, copies))
                 };
                 match entered.await {
                     Err(error) => {
                         let _ = is_ready.send(Err(error));
                         None
                     }
-                    Ok(bus) => {
+                    Ok((bus, copies)) => {
                         let _ = is_ready.send(Ok(()));
-                        run(bus, config, wire).await
+                        run(bus, config, copies, wire).await
                     }
                 }
             });

@@ -10,6 +10,8 @@ mod moving;
 use std::collections::VecDeque;
 
 use super::*;
+use crate::cluster::address::Turn;
+use crate::cluster::fence::now;
 use crate::cluster::link::{Committed, Ending, Link, Opening, Order, Outgoing, Records, Shared};
 use crate::cluster::partition::{N_PARTITIONS, partition_of};
 use crate::cluster::replay::MovedUrl;
@@ -148,6 +150,14 @@ impl Member {
         self.closing
             .iter()
             .any(|(closing, _)| *closing == partition)
+    }
+
+    /// Whether URLs of a partition are queued here: from the moment when its state begins to come
+    /// until all requests of it have ended that were made before it goes.
+    fn accepts(&self, partition: u8) -> bool {
+        let mut closing = self.closing.iter();
+        self.epochs[usize::from(partition)] > 0
+            && !closing.any(|(of, stage)| *of == partition && *stage != Closing::Asked)
     }
 
     /// Whether no requests may be made at all.
@@ -302,11 +312,22 @@ impl Crawl {
         self.frontier.release(id, now + AGAIN, address, now);
     }
 
+    /// How long to wait before it is looked again whether an IP address may be asked; none if it
+    /// may be now. Other agents may want to ask it, too.
+    pub(super) fn wait_for_address(&self, address: IpAddr) -> Option<Duration> {
+        let shared = &self.member.as_ref()?.link.shared;
+        match shared.addresses.turn(address, now()) {
+            Turn::Now => None,
+            Turn::In(wait) => Some(wait),
+        }
+    }
+
     /// Takes down that a host is asked.
-    pub(super) fn note_asked(&mut self, id: HostId, asked: &Asked) {
+    pub(super) fn note_asked(&mut self, id: HostId, address: IpAddr, asked: &Asked) {
         let Some(member) = &mut self.member else {
             return;
         };
+        member.link.shared.addresses.take(address);
         let partition = member.partition(id);
         member.n_in_flight[usize::from(partition)] += 1;
         if let Asked::Page(page) = asked {
@@ -319,8 +340,11 @@ impl Crawl {
     }
 
     /// Takes down that a request has ended.
-    pub(super) fn note_answered(&mut self, id: HostId) {
+    pub(super) fn note_answered(&mut self, id: HostId, address: IpAddr) {
+        let rest = crate::settings::seconds(self.settings().polite.address_delay);
         if let Some(member) = &mut self.member {
+            let shared = &member.link.shared;
+            shared.addresses.release(address, rest, now());
             let partition = usize::from(member.partition(id));
             member.n_in_flight[partition] -= 1;
         }

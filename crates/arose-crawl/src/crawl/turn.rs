@@ -271,6 +271,10 @@ impl Crawl {
             self.leave_barred(id, address, now);
             return Ok(());
         }
+        if let Some(wait) = self.wait_for_address(address) {
+            self.frontier.release(id, now, address, now + wait);
+            return Ok(());
+        }
         let host = &mut self.frontier.hosts[id as usize];
         if self.slots.hold_back(host, self.load.limit) {
             let next = Slots::again(now);
@@ -369,7 +373,7 @@ impl Crawl {
         let Some(address) = host.address else {
             return Ok(());
         };
-        let is_barred = self.is_barred(id);
+        let is_barred = self.is_barred(id) || self.wait_for_address(address).is_some();
         let host = &mut self.frontier.hosts[id as usize];
         let rules = Some(&host.rules).filter(|_| !is_barred);
         let Some(Rules::Known(robots, _)) = rules else {
@@ -508,7 +512,7 @@ impl Crawl {
         }
         request.kept = RefCell::new(self.idle.take(id, now));
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
-        self.note_asked(id, &asked);
+        self.note_asked(id, address, &asked);
         self.n_in_flight += 1;
         let (started, stalled) = (self.working_time(), self.stalled);
         self.slots

@@ -473,7 +473,7 @@ impl<'b> Decoder<'b> {
         self.number()?.try_into().ok()
     }
 
-    fn slice(&mut self) -> Option<&'b [u8]> {
+    pub(crate) fn slice(&mut self) -> Option<&'b [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         let slice = self.bytes.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;

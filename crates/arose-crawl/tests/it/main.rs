@@ -6,6 +6,7 @@
 )]
 
 mod cluster;
+mod cluster_faults;
 mod crash;
 mod damage;
 mod edges;

@@ -72,6 +72,12 @@ impl NatsServer {
         self.store.path()
     }
 
+    /// Loses all it has stored, while it does not run.
+    pub(crate) fn wipe(&mut self) {
+        std::fs::remove_dir_all(self.store()).unwrap();
+        std::fs::create_dir(self.store()).unwrap();
+    }
+
     /// Ends it without warning.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

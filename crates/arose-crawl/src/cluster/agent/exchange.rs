@@ -109,25 +109,33 @@ impl<B: Bus> Agent<B> {
         }
     }
 
-    /// Learns what others have confirmed.
+    /// Hears what others say.
     pub(super) async fn hear(&self) {
         loop {
             let message = self.bus.hear().await;
-            let numbers = wire::read_receipt(&message).unwrap_or_default();
-            for number in numbers {
-                let batch = self.underway.borrow_mut().remove(&number);
-                let sources = batch.map_or(Vec::new(), |batch| batch.sources);
-                self.note_activity();
-                let mut parts = self.parts.borrow_mut();
-                for (partition, epoch, batch) in sources {
-                    let part = &mut parts[usize::from(partition)];
-                    if part.stage != Stage::Foreign {
-                        part.carry.push(&Record::Received { epoch, batch });
-                    }
+            match Word::read(&message) {
+                Some(Word::Receipt(numbers)) => self.take_receipt(&numbers),
+                Some(word) => self.take_address_word(word).await,
+                None => {}
+            }
+        }
+    }
+
+    /// Learns what others have confirmed.
+    fn take_receipt(&self, numbers: &[u64]) {
+        for number in numbers {
+            let batch = self.underway.borrow_mut().remove(number);
+            let sources = batch.map_or(Vec::new(), |batch| batch.sources);
+            self.note_activity();
+            let mut parts = self.parts.borrow_mut();
+            for (partition, epoch, batch) in sources {
+                let part = &mut parts[usize::from(partition)];
+                if part.stage != Stage::Foreign {
+                    part.carry.push(&Record::Received { epoch, batch });
                 }
             }
-            let is_crowded = self.underway.borrow().len() > MAX_UNCONFIRMED;
-            self.shared.is_crowded.store(is_crowded, Ordering::Relaxed);
         }
+        let is_crowded = self.underway.borrow().len() > MAX_UNCONFIRMED;
+        self.shared.is_crowded.store(is_crowded, Ordering::Relaxed);
     }
 }

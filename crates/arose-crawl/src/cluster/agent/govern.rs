@@ -68,6 +68,8 @@ impl<B: Bus> Agent<B> {
         }
         let is_draining = self.view.borrow().draining.contains(self.id());
         let desired = self.view.borrow().desired();
+        let waited = now().saturating_sub(self.begun.get());
+        let is_settled = waited >= self.config.terms.taker_waits();
         let mut n_held = 0;
         for partition in 0..=u8::MAX {
             let at = usize::from(partition);
@@ -80,7 +82,9 @@ impl<B: Bus> Agent<B> {
                 (Stage::Foreign, true) => {
                     let (revision, owner) = self.view.borrow().owners[at].clone();
                     let is_ours = owner.owner.as_deref() == Some(self.id());
-                    if is_ours || self.view.borrow().is_free(partition) {
+                    let is_free = self.view.borrow().is_free(partition);
+                    let is_known = revision > 0 && self.view.borrow().knows(&owner);
+                    if is_ours || is_free && (is_known || is_settled) {
                         self.parts.borrow_mut()[at].stage = Stage::Taking;
                         let agent = Rc::clone(agent);
                         spawn_local(async move {
@@ -90,8 +94,10 @@ impl<B: Bus> Agent<B> {
                 }
                 (Stage::Open, false) if desired.is_some() || is_draining => {
                     self.parts.borrow_mut()[at].stage = Stage::Closing;
+                    self.granter.borrow_mut().close(partition);
                     self.order(Order::Close(partition)).await;
                 }
+                (Stage::Foreign, false) => self.disown(partition).await,
                 _ => {}
             }
         }
@@ -100,6 +106,23 @@ impl<B: Bus> Agent<B> {
             return true;
         }
         false
+    }
+
+    /// Gives a partition up that documents say is here, though it is not.
+    async fn disown(&self, partition: u8) {
+        let (revision, owner) = self.view.borrow().owners[usize::from(partition)].clone();
+        if owner.owner.as_deref() != Some(self.id()) {
+            return;
+        }
+        let document = OwnerDocument {
+            owner: None,
+            ..owner
+        };
+        let key = Subject::Key(owner_key(partition));
+        let bytes = document::write(&document);
+        if let Ok(revision) = self.bus.append(&key, revision, bytes).await {
+            self.view.borrow_mut().own(partition, revision, document);
+        }
     }
 
     /// Takes a partition, unless another agent is first.
@@ -132,6 +155,7 @@ impl<B: Bus> Agent<B> {
             Ok(()) => {
                 let agent = Rc::clone(&self);
                 let receiver = spawn_local(async move { agent.receive(partition).await });
+                self.granter.borrow_mut().open(partition, epoch, now());
                 let mut parts = self.parts.borrow_mut();
                 parts[at].stage = Stage::Open;
                 parts[at].receiver = Some(receiver.abort_handle());
@@ -143,40 +167,51 @@ impl<B: Bus> Agent<B> {
     /// Reads the log of a partition, and hands its state to the loop.
     async fn open(&self, partition: u8, epoch: u64) -> Result<(), Ending> {
         let subject = Subject::Log(partition);
-        let (mut state, mut tail) = (State::default(), 0);
+        let (mut state, mut messages, mut tail) = (State::default(), Vec::new(), 0);
         let title = Title {
             agent: self.id().to_owned(),
             epoch,
             number: 0,
         };
         let message = wire::frame(&title, &[]);
-        let mut is_read = epoch == 1;
+        let mut is_contested = false;
         loop {
-            if !is_read {
-                match self.bus.read(&subject, tail).await {
-                    Ok(entries) => {
-                        is_read = entries.is_empty();
-                        for (number, bytes) in entries {
-                            let taken = state.take(&bytes).ok_or_else(|| unread(partition))?;
-                            if taken.epoch > epoch {
-                                return Err(Ending::Fenced);
-                            }
-                            tail = number;
-                        }
+            let entries = match self.bus.read(&subject, tail).await {
+                Ok(entries) => entries,
+                Err(_) => {
+                    sleep(PAUSE).await;
+                    continue;
+                }
+            };
+            if !entries.is_empty() {
+                is_contested = false;
+                for (number, bytes) in entries {
+                    let taken = state.take(&bytes).ok_or_else(|| unread(partition))?;
+                    if taken.epoch > epoch {
+                        return Err(Ending::Fenced);
                     }
-                    Err(_) => sleep(PAUSE).await,
+                    tail = number;
+                    messages.push(bytes);
                 }
                 continue;
+            }
+            if is_contested {
+                // The log has lost what was read.
+                return Err(Ending::Fenced);
             }
             // From here on nobody else can write.
             match self.bus.append(&subject, tail, message.clone()).await {
                 Ok(number) => {
                     tail = number;
+                    messages.push(message);
                     break;
                 }
-                Err(BusError::Conflict) => is_read = false,
+                Err(BusError::Conflict) => is_contested = true,
                 Err(_) => sleep(PAUSE).await,
             }
+        }
+        if let Err(error) = self.copies.replace(partition, &messages) {
+            return Err(Ending::Failed(format!("a copy of a log: {error}")));
         }
         self.parts.borrow_mut()[usize::from(partition)].log = Log {
             tail,

@@ -2,11 +2,23 @@
 
 use super::*;
 
+/// How a log ends.
+enum Mended {
+    /// With the message that was looked for.
+    Stored(u64),
+    /// With all messages before it.
+    Behind(u64),
+}
+
 impl<B: Bus> Agent<B> {
     /// Stores what the loop has committed.
     pub(super) async fn publish(&self, mut commits: mpsc::Receiver<Committed>) {
         loop {
-            let Ok(commit) = timeout(FLUSH, commits.recv()).await else {
+            let commit = timeout(FLUSH, commits.recv()).await;
+            if self.is_doubtful.take() {
+                self.mend_all().await;
+            }
+            let Ok(commit) = commit else {
                 self.store(Vec::new()).await;
                 continue;
             };
@@ -82,7 +94,6 @@ impl<B: Bus> Agent<B> {
 
     async fn store_one(&self, partition: u8, records: Records) {
         let at = usize::from(partition);
-        let subject = Subject::Log(partition);
         for piece in records.into_pieces() {
             let log = self.parts.borrow()[at].log;
             let title = Title {
@@ -91,39 +102,119 @@ impl<B: Bus> Agent<B> {
                 number: log.number,
             };
             let message = wire::frame(&title, &piece);
-            let tail = loop {
-                match self.bus.append(&subject, log.tail, message.clone()).await {
-                    Ok(number) => break number,
-                    Err(BusError::Conflict) => {
-                        match self.stored(&subject, log.tail, &title).await {
-                            Ok(Some(number)) => break number,
-                            // Another agent writes.
-                            Ok(None) => {
-                                self.fail(Ending::Fenced);
-                                return std::future::pending().await;
-                            }
-                            Err(_) => sleep(PAUSE).await,
-                        }
-                    }
-                    Err(_) => sleep(PAUSE).await,
-                }
-            };
+            let tail = self.store_message(partition, log.tail, &message).await;
             let log = &mut self.parts.borrow_mut()[at].log;
             (log.tail, log.number) = (tail, log.number + 1);
         }
+        self.shorten(partition).await;
     }
 
-    /// The number of a message that was stored without an answer.
-    async fn stored(
-        &self,
-        subject: &Subject,
-        tail: u64,
-        title: &Title,
-    ) -> Result<Option<u64>, BusError> {
-        let entries = self.bus.read(subject, tail).await?;
-        let first = entries.first();
-        let first = first.filter(|(_, bytes)| wire::title_of(bytes).as_ref() == Some(title));
-        Ok(first.map(|(number, _)| *number))
+    /// Replaces a log that has grown by a snapshot.
+    async fn shorten(&self, partition: u8) {
+        let at = usize::from(partition);
+        let (mut log, n_snapshot) = {
+            let part = &self.parts.borrow()[at];
+            (part.log, part.n_snapshot)
+        };
+        let limit = self.config.snapshot_bytes.max(3 * n_snapshot);
+        if self.copies.n_bytes(partition) < limit {
+            return;
+        }
+        let mut state = State::default();
+        let copy = self.copies.read(partition).unwrap_or_default();
+        if copy.iter().any(|message| state.take(message).is_none()) {
+            return;
+        }
+        let (mut messages, mut first) = (Vec::new(), None);
+        for piece in state.snapshot().into_pieces() {
+            let title = Title {
+                agent: self.id().to_owned(),
+                epoch: log.epoch,
+                number: log.number,
+            };
+            let message = wire::frame(&title, &piece);
+            log.tail = self.store_message(partition, log.tail, &message).await;
+            log.number += 1;
+            first.get_or_insert(log.tail);
+            messages.push(message);
+            self.parts.borrow_mut()[at].log = log;
+        }
+        if let Err(error) = self.copies.replace(partition, &messages) {
+            return self.fail(Ending::Failed(format!("a copy of a log: {error}")));
+        }
+        self.parts.borrow_mut()[at].n_snapshot = self.copies.n_bytes(partition);
+        // What stays is read again, which changes nothing.
+        let _ = self.bus.purge(partition, first.unwrap_or(0)).await;
+    }
+
+    /// Stores a message behind that of the number `tail`, and in the copy; returns its number.
+    async fn store_message(&self, partition: u8, mut tail: u64, message: &[u8]) -> u64 {
+        let subject = Subject::Log(partition);
+        let number = loop {
+            match self.bus.append(&subject, tail, message.to_vec()).await {
+                Ok(number) => break number,
+                Err(BusError::Conflict) => match self.mend(partition, Some(message)).await {
+                    Ok(Mended::Stored(number)) => break number,
+                    Ok(Mended::Behind(number)) => tail = number,
+                    // Another agent writes.
+                    Err(BusError::Conflict) => {
+                        self.fail(Ending::Fenced);
+                        return std::future::pending().await;
+                    }
+                    Err(_) => sleep(PAUSE).await,
+                },
+                Err(_) => sleep(PAUSE).await,
+            }
+        };
+        if let Err(error) = self.copies.push(partition, message) {
+            self.fail(Ending::Failed(format!("a copy of a log: {error}")));
+            return std::future::pending().await;
+        }
+        number
+    }
+
+    /// Looks at all logs of this agent, and writes again what they lack.
+    async fn mend_all(&self) {
+        for partition in 0..=u8::MAX {
+            let at = usize::from(partition);
+            let stage = self.parts.borrow()[at].stage;
+            if !matches!(stage, Stage::Open | Stage::Closing) {
+                continue;
+            }
+            match self.mend(partition, None).await {
+                Ok(Mended::Stored(number) | Mended::Behind(number)) => {
+                    self.parts.borrow_mut()[at].log.tail = number;
+                }
+                Err(BusError::Conflict) => return self.fail(Ending::Fenced),
+                Err(_) => self.is_doubtful.set(true),
+            }
+        }
+    }
+
+    /// Writes again what the log of a partition lacks, unless it ends with `message`, or with one of
+    /// another agent.
+    async fn mend(&self, partition: u8, message: Option<&[u8]>) -> Result<Mended, BusError> {
+        let subject = Subject::Log(partition);
+        let last = self.bus.last(&subject).await?;
+        let copy = self.copies.read(partition);
+        let copy = copy.map_err(|error| BusError::Unavailable(error.to_string()))?;
+        let (mut tail, n_there) = match last {
+            None => (0, 0),
+            // Stored without an answer.
+            Some((number, bytes)) if message == Some(&bytes[..]) => {
+                return Ok(Mended::Stored(number));
+            }
+            Some((number, bytes)) => {
+                let at = copy.iter().rposition(|message| *message == bytes);
+                (number, at.ok_or(BusError::Conflict)? + 1)
+            }
+        };
+        for message in &copy[n_there..] {
+            let stored = self.bus.append(&subject, tail, message.clone()).await;
+            // Whoever else may have written is seen at the next attempt.
+            tail = stored.map_err(|error| BusError::Unavailable(error.to_string()))?;
+        }
+        Ok(Mended::Behind(tail))
     }
 
     /// Tells others that their URLs are queued here.
@@ -139,7 +230,9 @@ impl<B: Bus> Agent<B> {
             }
         }
         for (agent, numbers) in senders {
-            self.bus.tell(&agent, wire::receipt(&numbers)).await;
+            self.bus
+                .tell(&agent, Word::Receipt(numbers).to_message())
+                .await;
         }
         let tokens = tokens.into_iter();
         futures_util::future::join_all(tokens.map(|token| self.bus.acknowledge(token))).await;
@@ -177,6 +270,7 @@ impl<B: Bus> Agent<B> {
         let mut deliveries = self.deliveries.borrow_mut();
         deliveries.retain(|_, received| received.partition != partition);
         self.parts.borrow_mut()[at] = Part::default();
+        self.copies.remove(partition);
         self.note_activity();
     }
 }

@@ -65,6 +65,16 @@ impl Local {
         self.server.changed.notify_waiters();
     }
 
+    /// Loses everything that was stored.
+    pub fn wipe(&self) {
+        let mut state = self.state();
+        let is_down = state.is_down;
+        *state = State {
+            is_down,
+            ..State::default()
+        };
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         let state = self.server.state.lock();
         state.unwrap_or_else(PoisonError::into_inner)
@@ -122,6 +132,29 @@ impl Bus for Local {
         Ok(number)
     }
 
+    async fn prepare(&self) -> Result<(), BusError> {
+        self.up().map(|_| ())
+    }
+
+    async fn last(&self, subject: &Subject) -> Result<Option<Entry>, BusError> {
+        let state = self.up()?;
+        Ok(match subject {
+            Subject::Key(key) => state.keys.get(key).cloned(),
+            Subject::Log(partition) => state
+                .logs
+                .get(partition)
+                .and_then(|log| log.last())
+                .cloned(),
+        })
+    }
+
+    async fn purge(&self, partition: u8, before: u64) -> Result<(), BusError> {
+        let mut state = self.up()?;
+        let log = state.logs.entry(partition).or_default();
+        log.retain(|(number, _)| *number >= before);
+        Ok(())
+    }
+
     async fn read(&self, subject: &Subject, after: u64) -> Result<Vec<Entry>, BusError> {
         let state = self.up()?;
         let entries = match subject {
@@ -144,6 +177,11 @@ impl Bus for Local {
             (!new.is_empty()).then_some(new)
         })
         .await
+    }
+
+    fn look_again(&self) {
+        self.seen.set(0);
+        self.server.changed.notify_waiters();
     }
 
     async fn send(&self, partition: u8, bytes: Vec<u8>) -> Result<(), BusError> {

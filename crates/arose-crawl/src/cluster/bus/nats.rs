@@ -5,7 +5,7 @@
 //! partition. Neither time to live nor a maximum number of deliveries nor message IDs are used:
 //! they do not hold when servers are killed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stre
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions, Subscriber};
 use futures_util::StreamExt;
+use tokio::sync::Notify;
 
 use super::{Bus, BusError, Delivery, Entry, Subject};
 
@@ -64,6 +65,9 @@ pub(crate) struct Nats {
     words: RefCell<Option<Subscriber>>,
     changes: RefCell<Option<push::Ordered>>,
     pulls: RefCell<HashMap<u8, pull::Stream>>,
+    /// Whether changes begin again, and what wakes whoever waits for them.
+    again: Cell<bool>,
+    wake: Notify,
 }
 
 impl std::fmt::Debug for Nats {
@@ -81,6 +85,7 @@ impl Nats {
             .name(agent)
             .connection_timeout(PATIENCE)
             .request_timeout(Some(PATIENCE))
+            .reconnect_delay_callback(|n| PAUSE.mul_f64(n.clamp(1, 5) as f64))
             .ping_interval(Duration::from_secs(5));
         if let Some((user, password)) = &login.user {
             options = options.user_and_password(user.clone(), password.clone());
@@ -108,10 +113,10 @@ impl Nats {
             login: login.clone(),
             changes: RefCell::new(None),
             pulls: RefCell::default(),
+            again: Cell::new(false),
+            wake: Notify::new(),
         };
-        for stream in ["k", "j", "u"] {
-            bus.stream(stream).await?;
-        }
+        bus.prepare().await?;
         Ok(bus)
     }
 
@@ -221,29 +226,58 @@ impl Bus for Nats {
         Ok(stored.map_err(publish_error)?.sequence)
     }
 
+    async fn prepare(&self) -> Result<(), BusError> {
+        for stream in ["k", "j", "u"] {
+            self.stream(stream).await?;
+        }
+        Ok(())
+    }
+
+    async fn last(&self, subject: &Subject) -> Result<Option<Entry>, BusError> {
+        let name = self.subject(subject);
+        let stream = self.stream(match subject {
+            Subject::Key(_) => "k",
+            Subject::Log(_) => "j",
+        });
+        let last = stream.await?.get_last_raw_message_by_subject(&name).await;
+        match last {
+            Ok(message) => Ok(Some((message.sequence, message.payload.to_vec()))),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    async fn purge(&self, partition: u8, before: u64) -> Result<(), BusError> {
+        let stream = self.stream("j").await?;
+        let name = self.subject(&Subject::Log(partition));
+        let purged = stream.purge().filter(name).sequence(before).await;
+        purged.map(|_| ()).map_err(unavailable)
+    }
+
     async fn read(&self, subject: &Subject, after: u64) -> Result<Vec<Entry>, BusError> {
         let name = self.subject(subject);
         match subject {
             Subject::Log(_) => self.read_log(name, after).await,
             Subject::Key(_) => {
-                let stream = self.stream("k").await?;
-                let last = stream.get_last_raw_message_by_subject(&name).await;
-                match last {
-                    Ok(message) if message.sequence > after => {
-                        Ok(vec![(message.sequence, message.payload.to_vec())])
-                    }
-                    Ok(_) => Ok(Vec::new()),
-                    Err(error) if is_missing(&error) => Ok(Vec::new()),
-                    Err(error) => Err(unavailable(error)),
-                }
+                let last = self.last(subject).await?;
+                Ok(last
+                    .filter(|(number, _)| *number > after)
+                    .into_iter()
+                    .collect())
             }
         }
+    }
+
+    fn look_again(&self) {
+        self.again.set(true);
+        self.wake.notify_one();
     }
 
     async fn changes(&self) -> Vec<(String, Entry)> {
         let start = format!("{}.k.", self.prefix);
         loop {
             let watched = self.changes.take();
+            let watched = watched.filter(|_| !self.again.take());
             let mut watched = match watched {
                 Some(watched) => watched,
                 None => match self.watch().await {
@@ -254,7 +288,11 @@ impl Bus for Nats {
                     }
                 },
             };
-            let Some(Ok(message)) = watched.next().await else {
+            let message = tokio::select! {
+                message = watched.next() => message,
+                () = self.wake.notified() => None,
+            };
+            let Some(Ok(message)) = message else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };

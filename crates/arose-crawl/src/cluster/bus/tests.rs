@@ -187,3 +187,66 @@ fn nats_after_kill() {
         assert!(found[0].1 == b"1" || found[0].1 == b"2", "{found:?}");
     });
 }
+
+/// A bus that has lost everything begins again with the first message.
+async fn check_lost<B: Bus>(bus: &B) {
+    let again = async {
+        while bus.prepare().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(Duration::from_secs(30), again).await.unwrap();
+    for subject in [key("x"), Subject::Log(7)] {
+        assert_eq!(bus.last(&subject).await, Ok(None));
+        let first = bus.append(&subject, 0, b"1".to_vec()).await.unwrap();
+        let last = bus.last(&subject).await.unwrap();
+        assert_eq!(last, Some((first, b"1".to_vec())));
+    }
+    bus.look_again();
+    let changes = timeout(Duration::from_secs(10), bus.changes())
+        .await
+        .unwrap();
+    assert_eq!((changes.len(), &*changes[0].0), (1, "x"));
+    let second = bus.append(
+        &Subject::Log(7),
+        bus.last(&Subject::Log(7)).await.unwrap().unwrap().0,
+        b"2".to_vec(),
+    );
+    let second = second.await.unwrap();
+    bus.purge(7, second).await.unwrap();
+    let left = bus.read(&Subject::Log(7), 0).await.unwrap();
+    assert_eq!(left, [(second, b"2".to_vec())]);
+}
+
+#[test]
+fn local_lost() {
+    let bus = Local::new("a");
+    block_on(async {
+        bus.append(&key("x"), 0, b"0".to_vec()).await.unwrap();
+        bus.append(&Subject::Log(7), 0, b"0".to_vec())
+            .await
+            .unwrap();
+        bus.wipe();
+        check_lost(&bus).await;
+    });
+}
+
+#[test]
+fn nats_lost() {
+    let Some(mut server) = NatsServer::start(&[]) else {
+        return;
+    };
+    let login = login(&server);
+    block_on(async {
+        let bus = Nats::connect(&login, "test", "a").await.unwrap();
+        bus.append(&key("x"), 0, b"0".to_vec()).await.unwrap();
+        bus.append(&Subject::Log(7), 0, b"0".to_vec())
+            .await
+            .unwrap();
+        bus.changes().await;
+        server.kill();
+        server.wipe();
+        server.run();
+        check_lost(&bus).await;
+    });
+}

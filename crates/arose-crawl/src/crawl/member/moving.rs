@@ -161,7 +161,7 @@ impl Crawl {
     ) {
         // Whoever sent them sends them to the next owner.
         let member = self.member.as_ref();
-        if member.is_none_or(|member| !member.link.shared.owns(partition)) {
+        if member.is_none_or(|member| !member.accepts(partition)) {
             return;
         }
         for sent in urls {
