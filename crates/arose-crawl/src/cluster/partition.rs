@@ -13,7 +13,7 @@
 //!
 //! Caps cost movement: with a ninth agent the caps of eight others fall, and computed from nothing
 //! 35 partitions change owners on average, where 28 are the part of the new one. So agents keep
-//! what they have up to their new caps, and only the rest is assigned by score.
+//! what they have up to their new parts, and only the rest is assigned by score.
 //!
 //! *Cost.* 256 hashes per agent, when the set of agents changes. *Error.* Without caps, the largest
 //! of 8 agents has 1.26 times the mean; with caps at most one partition more than its part.
@@ -43,15 +43,32 @@ pub(crate) type Owners = [usize; N_PARTITIONS];
 
 /// Returns the owner of each partition, as an index of `nodes`; none if no node has a weight.
 /// `current` has the present owners: a node keeps what it has up to its cap, the highest scores
-/// first, so that nothing moves between nodes that stay.
+/// first, so that nothing moves but what is above the caps.
 #[must_use]
 pub(crate) fn owners(nodes: &[Node], current: &[Option<usize>]) -> Option<Owners> {
     let total: f64 = nodes.iter().map(|node| node.weight).sum();
-    let caps = nodes.iter().map(|node| {
-        let part = N_PARTITIONS as f64 * node.weight / total;
-        part.ceil() as usize
-    });
-    assign(nodes, current, caps.collect())
+    let parts = nodes
+        .iter()
+        .map(|node| N_PARTITIONS as f64 * node.weight / total);
+    let caps = match current.iter().any(Option::is_some) {
+        true => quotas(&parts.collect::<Vec<_>>(), current),
+        false => parts.map(|part| part.ceil() as usize).collect(),
+    };
+    assign(nodes, current, caps)
+}
+
+/// Returns the parts of nodes in whole partitions. What is left by rounding goes to nodes that
+/// would otherwise have to give it up, then to the first ones.
+fn quotas(parts: &[f64], current: &[Option<usize>]) -> Vec<usize> {
+    let mut quotas: Vec<usize> = parts.iter().map(|part| *part as usize).collect();
+    let n_left = N_PARTITIONS.saturating_sub(quotas.iter().sum());
+    let n_owned = |at: usize| current.iter().filter(|&&owner| owner == Some(at)).count();
+    let mut order: Vec<usize> = (0..parts.len()).filter(|&at| parts[at] > 0.0).collect();
+    order.sort_by_key(|&at| n_owned(at) <= quotas[at]);
+    for &at in order.iter().cycle().take(n_left) {
+        quotas[at] += 1;
+    }
+    quotas
 }
 
 /// As [`owners`], with the largest number of partitions of each node.
@@ -163,22 +180,16 @@ mod tests {
         assert_eq!([3, 8].map(|n| moved_on_join(letters, n)), [66, 37]);
     }
 
-    /// An agent that joins gets its part, and nothing moves between the others; when one leaves,
-    /// only its part moves.
+    /// With an agent that joins, little more than its part moves; when one leaves, only its part.
     #[test]
     fn agents_keep_what_they_have() {
         let mut current = vec![None; N_PARTITIONS];
         for n in 1..=20 {
             let owners = owners(&numbered(n), &current).unwrap();
             let changed = (0..N_PARTITIONS).filter(|&at| current[at] != Some(owners[at]));
-            let changed: Vec<usize> = changed.map(|at| owners[at]).collect();
-            assert!(changed.iter().all(|&at| at == n - 1), "{n}: {changed:?}");
+            let n_changed = changed.count();
             let most = 1.1 * N_PARTITIONS as f64 / n as f64;
-            assert!(
-                n == 1 || changed.len() as f64 <= most,
-                "{n}: {}",
-                changed.len()
-            );
+            assert!(n == 1 || n_changed as f64 <= most, "{n}: {n_changed}");
             assert!(
                 counts(&owners, n)
                     .iter()
