@@ -103,8 +103,8 @@ pub(crate) struct Options {
     /// Drop empty documents; otherwise they are kept and are never duplicates
     #[arg(long)]
     drop_empty: bool,
-    /// Which versions of a page to read, if the input has several of a URL; superseded ones are
-    /// dropped
+    /// Which versions of a page to keep, if the input has several of a URL; current reads the input
+    /// twice
     #[arg(long, value_enum, default_value_t = VersionsName::All)]
     versions: VersionsName,
     /// How to match documents shorter than two shingles [default: exact]
@@ -203,12 +203,22 @@ enum ExactName {
     Bytes,
 }
 
+/// Versions of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum VersionsName {
+pub(crate) enum VersionsName {
     /// All of them
     All,
-    /// The one fetched last; reads the input twice
+    /// The one fetched last
     Current,
+}
+
+impl From<VersionsName> for Versions {
+    fn from(name: VersionsName) -> Self {
+        match name {
+            VersionsName::All => Self::All,
+            VersionsName::Current => Self::Current,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -352,10 +362,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             true => Empty::Drop,
             false => Empty::Keep,
         },
-        versions: match options.versions {
-            VersionsName::All => Versions::All,
-            VersionsName::Current => Versions::Current,
-        },
+        versions: options.versions.into(),
         cap: options.cap.unwrap_or(default.cap),
         pairs: match options.pairs {
             PairsName::Verified => ListedPairs::Verified,

@@ -35,10 +35,10 @@ use crate::pages::Position;
 use crate::settings::Settings;
 pub(crate) use names::{cdxj_path, files, index_files, warc_path};
 pub(crate) use pack::Packer;
-pub(crate) use record::{Note, Packed, Record, bare_media_type, payload_digest};
+pub(crate) use record::{Note, Packed, Record, SKETCH, bare_media_type, payload_digest};
 use record::{digest, record_id};
 pub(crate) use scan::{
-    FileScan, Stored, bears_out, mend_index, name_in_line, place_of_line, read_at,
+    FileScan, Heads, Stored, bears_out, mend_index, name_in_line, place_of_line, read_at,
 };
 
 /// Number of bytes collected before a write.

@@ -450,6 +450,7 @@ impl Reader {
                 false => shared.settings.duplicates.body,
             },
             request: request.as_deref(),
+            sketch: report.version.sketch,
         };
         record.pack(&mut self.packer)
     }

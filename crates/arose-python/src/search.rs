@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
-use arose_search::{Collapse, Config, Folder, Hit, Index, Order, Progress, Query, Request, Scope};
+use arose_search::{
+    Collapse, Config, Folder, Hit, Index, Order, Progress, Query, Request, Scope, Versions,
+};
 use arrow_array::{BooleanArray, Float32Array, Int64Array, StringArray, UInt64Array};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -20,6 +22,7 @@ struct Options {
     sort: Sort,
     collapse: Level,
     kept: bool,
+    versions: Captures,
     per_site: Option<usize>,
     index: Option<PathBuf>,
     rebuild: bool,
@@ -38,6 +41,13 @@ enum Level {
     Content,
     Same,
     None,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Captures {
+    All,
+    Current,
 }
 
 /// Brings the search index of a directory up to date and searches; the numbers of documents and of
@@ -101,6 +111,10 @@ impl Options {
             scope: match self.kept {
                 true => Scope::Kept,
                 false => Scope::All,
+            },
+            versions: match self.versions {
+                Captures::All => Versions::All,
+                Captures::Current => Versions::Current,
             },
             per_site: self.per_site.unwrap_or(match self.collapse {
                 Level::Content | Level::Same => arose_cli::PER_SITE,

@@ -61,6 +61,8 @@ pub struct Config {
     pub seed: u64,
     /// Pairs to rate per similarity range.
     pub n_per_stratum: usize,
+    /// Which captures of a page are searched, if there are several of its URL.
+    pub versions: arose_search::Versions,
     /// Minimum interval between checks whether the directory has changed.
     pub watch: Duration,
 }

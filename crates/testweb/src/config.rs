@@ -40,6 +40,9 @@ pub struct Config {
     /// Whether relative links of pages in directories have a session ID that is new in each link of
     /// each URL, `?sid=...`, and half of them a tracking parameter. Pages do not depend on these.
     pub folder_sessions: bool,
+    /// Whether synthetic pages have an entity tag and a date, and conditional requests are answered
+    /// with 304.
+    pub validators: bool,
     /// Port of every host; 0 selects a free port.
     pub port: u16,
     /// UDP port of the DNS server on 127.0.0.1; 0 selects a free port.
@@ -69,6 +72,7 @@ impl Default for Config {
             agent: "arose".to_owned(),
             folders: Vec::new(),
             folder_sessions: false,
+            validators: true,
             port: 0,
             dns_port: 0,
             log: LogTo::Memory,

@@ -331,6 +331,26 @@ impl Web {
         }
     }
 
+    /// Adds the validators of a page; whether the request has them already.
+    fn is_known(
+        &self,
+        id: PageId,
+        request: &Request<'_>,
+        moment: &Moment,
+        reply: &mut Reply,
+    ) -> bool {
+        let tag = self.entity_tag(id, moment);
+        reply.add_header("ETag", &tag);
+        let modified = self.modified(id, moment);
+        if !modified.is_empty() {
+            reply.add_header("Last-Modified", &modified);
+        }
+        match request.if_none_match {
+            "" => !modified.is_empty() && request.if_modified_since == modified,
+            known => known == tag,
+        }
+    }
+
     fn page(&self, id: PageId, request: &Request<'_>, moment: &Moment, body: Vec<u8>) -> Reply {
         let kind = self.host(id).kind;
         let mut reply = Reply::html(200, body);
@@ -339,17 +359,7 @@ impl Web {
             reply.wire = Wire::Chunked;
             return reply;
         }
-        let tag = self.entity_tag(id, moment);
-        reply.add_header("ETag", &tag);
-        let modified = self.modified(id, moment);
-        if !modified.is_empty() {
-            reply.add_header("Last-Modified", &modified);
-        }
-        let is_known = match request.if_none_match {
-            "" => !modified.is_empty() && request.if_modified_since == modified,
-            known => known == tag,
-        };
-        if is_known {
+        if self.config.validators && self.is_known(id, request, moment, &mut reply) {
             reply.status = 304;
             return reply;
         }

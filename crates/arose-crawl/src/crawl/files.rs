@@ -15,12 +15,12 @@ use std::sync::atomic::AtomicBool;
 use super::background::Text;
 use super::restore::Standing;
 use super::*;
-use crate::archive::Part;
+use crate::archive::{Heads, Part};
 use crate::content::Claim;
 use crate::focus::{Changes, FocusFiles};
 use crate::journal::{Batch, Event, Pool, Successor};
 use crate::log::Log;
-use crate::pages::{self, PageId, Slot, Table};
+use crate::pages::{self, PageId, Record, Table};
 use crate::robots;
 use crate::seen::{Entry, Membership};
 use crate::task::Task;
@@ -32,7 +32,7 @@ pub(super) type Recall = (PageId, Option<pages::Recalled>);
 #[derive(Debug)]
 pub(super) struct Visited {
     pub(super) page: PageId,
-    pub(super) slot: Slot,
+    pub(super) record: Record,
     /// Whether the response is the one to refer to later.
     pub(super) moves: bool,
 }
@@ -59,7 +59,7 @@ pub(super) struct Files {
     pub(super) log: Log,
     pub(super) table: Table,
     /// Pages visited since the last commit whose records were appended.
-    pub(super) visited: Vec<(PageId, Slot)>,
+    pub(super) visited: Vec<(PageId, Record)>,
     /// Only in a crawl that looks for a topic.
     pub(super) focus: Option<FocusFiles>,
 }
@@ -89,7 +89,7 @@ pub(super) struct Commit {
     pub(super) lines: String,
     pub(super) given_up: Vec<GivenUp>,
     /// Pages with changes that do not come from a response.
-    pub(super) visited: Vec<(PageId, Slot)>,
+    pub(super) visited: Vec<(PageId, Record)>,
     /// The state of a crawl that looks for a topic.
     pub(super) focus: Changes,
 }
@@ -144,14 +144,14 @@ impl Files {
         };
         if let Some(Visited {
             page,
-            mut slot,
+            mut record,
             moves,
         }) = visited
         {
             if moves {
-                slot.record.position = position;
+                record.position = position;
             }
-            self.visited.push((page, slot));
+            self.visited.push((page, record));
         }
         if let (Some(contents), Some(claim)) = (&self.shared.contents, claim) {
             contents.give_back(claim);
@@ -174,23 +174,19 @@ impl Files {
         more.extend(self.archive.take_full().iter().map(|full| full.event()));
         more.push(extent.event());
         self.visited.extend_from_slice(&commit.visited);
-        let slots: Vec<_> = self
-            .visited
+        let rows = self.visited.iter();
+        let rows: Vec<_> = rows.map(|(page, row)| (*page, row.to_bytes())).collect();
+        let visits = rows
             .iter()
-            .map(|(page, slot)| (*page, slot.to_bytes()))
-            .collect();
-        more.extend(
-            slots
-                .iter()
-                .map(|(page, slot)| Event::Visited { page: *page, slot }),
-        );
+            .map(|&(page, ref record)| Event::Visited { page, record });
+        more.extend(visits);
         self.log.append(&commit.lines)?;
         if let Some(focus) = &self.focus {
             focus.write(&commit.focus)?;
         }
         self.journal.append(&commit.batch, &more)?;
-        for (page, slot) in self.visited.drain(..) {
-            self.table.put(page, slot);
+        for (page, record) in self.visited.drain(..) {
+            self.table.put(page, record);
         }
         self.log_given_up(commit)?;
         self.n_urls += commit.batch.n_urls;
@@ -254,11 +250,11 @@ impl Files {
     /// system first.
     pub(super) fn recall(&mut self, pages: &[PageId]) -> Result<Vec<Recall>, Error> {
         self.archive.flush()?;
-        let folder = self.archive.folder().to_owned();
+        let mut heads = Heads::new(self.archive.folder());
         let mut recalls = Vec::with_capacity(pages.len());
         for &page in pages {
             let recalled = match self.table.get(page)? {
-                Some(slot) => pages::recall(&folder, page, slot)?,
+                Some(record) => pages::recall(&mut heads, page, record)?,
                 None => None,
             };
             recalls.push((page, recalled));

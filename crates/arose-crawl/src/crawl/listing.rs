@@ -1,7 +1,7 @@
 //! Looking at the pages of a crawl, which may be running: what is known of each, and what visits
 //! would buy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 
@@ -10,9 +10,11 @@ use arose::freshness::{Demand, History, Posterior, Prior, Stats, Value, fixed_in
 use super::look;
 use super::store::ARCHIVE;
 use super::*;
+use crate::archive;
 use crate::error::Context;
 use crate::fingerprint::Fingerprint;
-use crate::pages::{self, PageId, Record, Slot, TABLE};
+use crate::pages::{self, PageId, Record, TABLE};
+use crate::url::Normalizer;
 
 /// What is known of a page that was fetched.
 #[derive(Debug, Clone)]
@@ -79,15 +81,11 @@ pub fn pages(
 ) -> Result<(), Error> {
     let journaled = journaled(folder)?;
     let prior = prior(folder, &journaled)?;
-    let archive = folder.join(ARCHIVE);
+    let mut heads = archive::Heads::new(&folder.join(ARCHIVE));
     each(folder, &journaled, |page, record| {
         let posterior = Posterior::new(&prior, &record.stats.history());
         let days = f64::from(date.saturating_sub(record.stats.last)) / 86_400.0;
-        let slot = Slot {
-            record: *record,
-            sketch: pages::Sketch::default(),
-        };
-        let recalled = pages::recall(&archive, page, slot)?;
+        let recalled = pages::recall(&mut heads, page, *record)?;
         let validators = recalled.as_ref().map(|recalled| &recalled.validators);
         let validator = |value: Option<&Box<str>>| value.map(|value| value.to_string());
         take(PageInfo {
@@ -192,13 +190,51 @@ pub fn page_state(folder: &Path, url: &str) -> Result<Option<&'static str>, Erro
     Ok(found)
 }
 
+/// The pages of a crawl that are gone: three visits found nothing there.
+#[derive(Debug, Default)]
+pub struct GonePages {
+    normalizer: Option<Normalizer>,
+    keys: HashSet<u128>,
+}
+
+impl GonePages {
+    /// Returns whether a page is gone.
+    #[must_use]
+    pub fn has(&self, url: &str) -> bool {
+        let normalizer = self.normalizer.as_ref().filter(|_| !self.keys.is_empty());
+        let normal = normalizer.and_then(|normalizer| normalizer.normalize(url, None).ok());
+        normal.is_some_and(|url| self.keys.contains(&Fingerprint::of(&url).key()))
+    }
+}
+
+/// Returns the pages of a crawl that are gone, 16 bytes each; none if there is no crawl in the
+/// directory. Reads the page table, which may be some seconds behind a running crawl.
+///
+/// # Errors
+///
+/// If the crawl is damaged.
+pub fn gone_pages(folder: &Path) -> Result<GonePages, Error> {
+    let mut gone = GonePages::default();
+    if !is_crawl(folder) {
+        return Ok(gone);
+    }
+    gone.normalizer = Some(crate::page::normalizer(&kept_settings(folder)?));
+    each(folder, &BTreeMap::new(), |_, record| {
+        if record.state == pages::State::Gone {
+            gone.keys.insert(record.fingerprint.key());
+        }
+        Ok(())
+    })?;
+    Ok(gone)
+}
+
 /// What the journal knows of pages and the table may not.
-fn journaled(folder: &Path) -> Result<BTreeMap<PageId, Slot>, Error> {
+fn journaled(folder: &Path) -> Result<BTreeMap<PageId, Record>, Error> {
     Ok(look::restore(folder)?.visited)
 }
 
 /// The prior of the pages of a crawl.
-fn prior(folder: &Path, journaled: &BTreeMap<PageId, Slot>) -> Result<Prior, Error> {
+fn prior(folder: &Path, journaled: &BTreeMap<PageId, Record>) -> Result<Prior, Error> {
     let mut histories: Vec<History> = Vec::new();
     let (mut n, mut stride) = (0_u64, 1);
     each(folder, journaled, |_, record| {
@@ -221,9 +257,9 @@ fn prior(folder: &Path, journaled: &BTreeMap<PageId, Slot>) -> Result<Prior, Err
 
 /// Reads the records of all pages. The table of a running crawl may be ahead of the journal that
 /// was read: what was visited later counts.
-fn each(
+pub(super) fn each(
     folder: &Path,
-    journaled: &BTreeMap<PageId, Slot>,
+    journaled: &BTreeMap<PageId, Record>,
     mut take: impl FnMut(PageId, &Record) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let path = folder.join(TABLE).join("records");
@@ -238,7 +274,7 @@ fn each(
         let mut row = [0; 64];
         let is_there = bytes.read_exact(&mut row).is_ok();
         let stored = Record::from_bytes(&row).filter(|_| is_there);
-        let known = journaled.get(&page).map(|slot| slot.record);
+        let known = journaled.get(&page).copied();
         let newest = match (stored, known) {
             (Some(stored), Some(known)) if stored.stats.last > known.stats.last => Some(stored),
             (stored, known) => known.or(stored),

@@ -65,7 +65,7 @@ pub use focused::Topic;
 
 pub use rule_orders::{order_rules, url_rules};
 
-pub use listing::{PageInfo, Plan, page_state, pages, plan};
+pub use listing::{GonePages, PageInfo, Plan, gone_pages, page_state, pages, plan};
 
 pub use refresh::{Refresh, refresh};
 

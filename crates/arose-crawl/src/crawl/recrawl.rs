@@ -18,7 +18,7 @@ use crate::fingerprint::Fingerprint;
 use crate::frontier::{SiteId, Tag};
 use crate::journal::{Event, Queued};
 use crate::order::Level;
-use crate::pages::{Known, NO_SITE, PageId, Recalled, Record, Signal, Slot, State, Table};
+use crate::pages::{Known, NO_SITE, PageId, Recalled, Record, Signal, State, Table};
 
 /// Seconds of a day.
 pub(super) const DAY: u32 = 86_400;
@@ -64,7 +64,7 @@ pub(super) struct Recrawl {
     pub(super) urgent: HashSet<PageId>,
     pub(super) untrusted: HashSet<HostId>,
     /// What became known of pages without a response.
-    pub(super) visited: Vec<(PageId, Slot)>,
+    pub(super) visited: Vec<(PageId, Record)>,
     /// New URLs that may be asked for within the budget.
     n_new: f64,
     ticked: Duration,
@@ -474,7 +474,7 @@ impl Crawl {
     }
 
     fn queue_again(&mut self, recalled: Recalled, class: u8) {
-        let record = recalled.revisit.slot.record;
+        let record = recalled.revisit.record;
         let url = self.shared.normalize(&recalled.url, None).ok();
         // Settings may write URLs in another way since.
         let url = url.filter(|url| Fingerprint::of(url) == record.fingerprint);
@@ -510,14 +510,14 @@ impl Crawl {
     }
 
     pub(super) fn set_state(&mut self, revisit: &Revisit, state: State) {
-        let mut slot = revisit.slot;
-        slot.record.state = state;
-        slot.record.due = 0;
+        let mut record = revisit.record;
+        record.state = state;
+        record.due = 0;
         self.counters.add(Counter::ForbiddenPages, 1);
         if self.recrawl.is_on {
-            let site = site_of(&self.frontier, &slot.record);
-            self.recrawl.know(revisit.page, &slot.record, site);
+            let site = site_of(&self.frontier, &record);
+            self.recrawl.know(revisit.page, &record, site);
         }
-        self.recrawl.visited.push((revisit.page, slot));
+        self.recrawl.visited.push((revisit.page, record));
     }
 }

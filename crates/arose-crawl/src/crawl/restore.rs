@@ -17,7 +17,7 @@ use crate::error::Context;
 use crate::fingerprint::Fingerprint;
 use crate::guard::Guard;
 use crate::journal::{ByHost, Event, Frame};
-use crate::pages::{PageId, Slot};
+use crate::pages::{PageId, Record};
 use crate::seen::{self, Entry};
 use crate::settings::{DuplicatePolicy, seconds};
 
@@ -45,7 +45,7 @@ pub(super) struct Restored {
     /// What happened to hosts that are not in memory.
     pub(super) by_host: ByHost,
     /// What the journal knows of pages that were visited, and of those to be visited again.
-    pub(super) visited: BTreeMap<PageId, Slot>,
+    pub(super) visited: BTreeMap<PageId, Record>,
     pub(super) again: BTreeMap<Place, PageId>,
     pub(super) untrusted: HashSet<HostId>,
     pub(super) qualities: BTreeMap<HostId, Quality>,

@@ -9,7 +9,7 @@ use super::*;
 use crate::counters::Counter;
 use crate::fingerprint::Fingerprint;
 use crate::journal::Event;
-use crate::pages::{self, PageId, Record, Slot, State};
+use crate::pages::{self, PageId, Record, State};
 
 /// One of so many responses "not modified" is checked.
 const CHECKED: u64 = 100;
@@ -37,7 +37,7 @@ impl Crawl {
         let Some(revisit) = page.revisit.as_ref().filter(|_| status == Some(304)) else {
             return false;
         };
-        let last = u64::from(revisit.slot.record.stats.last);
+        let last = u64::from(revisit.record.stats.last);
         let is_drawn = mix(last << 32 | u64::from(revisit.page)).is_multiple_of(CHECKED);
         let waiting = self.recrawl.waiting.get_mut(&revisit.page);
         let is_to_check = is_drawn && page.condition.is_some();
@@ -83,12 +83,8 @@ impl Crawl {
             depth: u8::try_from(report.depth).unwrap_or(u8::MAX),
             digest: report.version.digest,
         };
-        let record = self.with_past(record);
-        let mut slot = Slot {
-            record,
-            sketch: report.version.sketch,
-        };
-        slot.record.due = match record.state {
+        let mut record = self.with_past(record);
+        record.due = match record.state {
             State::Live => {
                 let site = self.frontier.hosts.site(report.host);
                 self.recrawl.schedule(page, &record, site, date)
@@ -97,7 +93,7 @@ impl Crawl {
         };
         Visited {
             page,
-            slot,
+            record,
             moves: true,
         }
     }
@@ -152,9 +148,8 @@ impl Crawl {
             .waiting
             .remove(&page)
             .is_some_and(|w| w.is_full);
-        let mut slot = revisit.slot;
+        let mut record = revisit.record;
         let site = self.frontier.hosts.site(report.host);
-        let record = &mut slot.record;
         self.counters.add(Counter::Revisits, 1);
         let is_content = matches!(report.status, 200..=399);
         let is_changed = is_content && !report.version.is_same;
@@ -166,23 +161,21 @@ impl Crawl {
                     self.journal.push(Event::Signals { host, quality });
                 }
                 // Another address is no other content.
-                let is_moved = is_moved(&revisit.slot.record, report.status);
+                let is_moved = is_moved(&revisit.record, report.status);
                 record.stats.visit(date, is_changed && !is_moved);
                 record.state = State::Live;
                 if report.status == 304 {
                     self.counters.add(Counter::NotModified, 1);
                 } else {
-                    self.note_move(report, &revisit.slot.record, record);
+                    self.note_move(report, &revisit.record, &mut record);
                     record.status = report.status;
                 }
                 if is_changed {
                     self.counters.add(Counter::Changed, 1);
                     record.n_versions = record.n_versions.saturating_add(1);
                     record.digest = report.version.digest;
-                    slot.sketch = report.version.sketch;
                 }
-                let record = slot.record;
-                slot.record.due = self.recrawl.schedule(page, &record, site, date);
+                record.due = self.recrawl.schedule(page, &record, site, date);
             }
             404 | 410 => {
                 let before = match record.state {
@@ -191,19 +184,18 @@ impl Crawl {
                 };
                 let n = before.saturating_add(1);
                 record.status = report.status;
-                let record = *record;
-                slot.record.due = match n >= TRIES {
+                record.due = match n >= TRIES {
                     true => 0,
                     false => self.try_later(page, &record),
                 };
-                slot.record.stats.last = date;
-                slot.record.state = State::Missing(n);
+                record.stats.last = date;
+                record.state = State::Missing(n);
                 if n >= TRIES {
-                    slot.record.state = State::Gone;
+                    record.state = State::Gone;
                     self.counters.add(Counter::GonePages, 1);
                 }
                 if self.recrawl.is_on {
-                    self.recrawl.know(page, &slot.record, site);
+                    self.recrawl.know(page, &record, site);
                 }
             }
             _ => {
@@ -220,7 +212,7 @@ impl Crawl {
         }
         Visited {
             page,
-            slot,
+            record,
             moves: is_content && report.status != 304,
         }
     }

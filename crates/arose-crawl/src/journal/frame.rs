@@ -23,7 +23,7 @@ use crate::error::{Context, Error};
 
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
 /// 8 since levels of mass have 256 steps.
-pub(super) const VERSION: u64 = 8;
+pub(super) const VERSION: u64 = 9;
 /// Magic, version, and two notes of how much of the file was synced.
 pub(super) const PREAMBLE: u64 = 48;
 /// Length, mark, number of hosts, position of the first event, checksum.

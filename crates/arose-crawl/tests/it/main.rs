@@ -12,6 +12,7 @@ mod faults;
 mod files;
 mod focus;
 mod hosts;
+mod https;
 mod ipv6;
 mod killed;
 mod mutations;

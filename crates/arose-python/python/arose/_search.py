@@ -53,6 +53,7 @@ def search(
     sort: Literal["score", "newest"] = "score",
     collapse: bool | Literal["content", "same", "none"] = "content",
     kept: bool = False,
+    versions: Literal["current", "all"] = "current",
     per_site: int | None = None,
     index: str | os.PathLike[str] | None = None,
     rebuild: bool = False,
@@ -64,7 +65,8 @@ def search(
     `title:`, `lang:`, `year:`. The first search builds a search index in the directory, or in `index` if
     that is read-only. `collapse` says which documents form one result: duplicates and versions of
     the same content (`"content"`, also `True`), duplicates (`"same"`) or none (`"none"`, also
-    `False`). A site has at most `per_site` results (default: 2; 0 for any number).
+    `False`). If there are several captures of a URL, `versions` says whether to search only the last
+    (`"current"`) or all of them. A site has at most `per_site` results (default: 2; 0 for any number).
 
     >>> import tempfile
     >>> out = tempfile.mkdtemp() + "/out"
@@ -83,6 +85,7 @@ def search(
             "sort": sort,
             "collapse": _level(collapse),
             "kept": kept,
+            "versions": versions,
             "per_site": per_site,
             "index": _settings.path("index", index),
             "rebuild": rebuild,

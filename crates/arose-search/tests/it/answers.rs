@@ -421,7 +421,9 @@ fn a_search_can_be_stopped() {
             let stopped = index.search_while(&query, &request, &never).unwrap();
             assert!(stopped.is_none(), "{query:?}");
         }
-        let facets = index.facets_while(&query, Scope::All, &never).unwrap();
+        let facets = index
+            .facets_while(&query, &Request::default(), &never)
+            .unwrap();
         assert_eq!(facets, None);
     }
 }
@@ -440,7 +442,7 @@ fn facets_equal_brute_force() {
     let index = indexed(&out);
     let query: Query = "rose".parse().unwrap();
     let facets = index
-        .facets_while(&query, Scope::All, &(Arc::new(|| true) as GoOn))
+        .facets_while(&query, &Request::default(), &(Arc::new(|| true) as GoOn))
         .unwrap()
         .unwrap();
     let matching = |page: &&Page| {

@@ -103,6 +103,7 @@ pub(crate) fn serve_opened(opened: Folder, index: Index, token: Option<&str>) ->
         token: token.map(str::to_owned),
         seed: 1,
         n_per_stratum: 10,
+        versions: arose_search::Versions::All,
         watch: std::time::Duration::from_millis(50),
     };
     std::thread::spawn(move || {

@@ -22,6 +22,9 @@ pub(crate) struct WebOptions {
     /// Kinds of hosts
     #[arg(long, value_enum, default_value_t = Mixture::Every)]
     mixture: Mixture,
+    /// Send no validators, so that no page is known to be unchanged before it is read
+    #[arg(long)]
+    no_validators: bool,
     /// Port of every host; 0 selects a free port
     #[arg(long, default_value_t = 8080)]
     port: u16,
@@ -51,6 +54,7 @@ impl WebOptions {
         config.n_hosts = self.hosts;
         config.n_addresses = self.addresses.unwrap_or(self.hosts);
         config.port = self.port;
+        config.validators = !self.no_validators;
         if let Some(n_pages) = self.pages {
             config.pages = PageCount::Fixed(n_pages);
         }
