@@ -5,6 +5,7 @@ mod found;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use arose::rule::{Criterion, Remove};
@@ -52,18 +53,19 @@ pub fn run(
     start: Start,
     progress: &Progress,
 ) -> Result<Value, Error> {
-    on_threads(config, out, || {
+    on_threads(config.corpus.threads, out, || {
         let inputs = Inputs::list(inputs, config, out)?;
         Job::open_with(inputs, config, out, start, progress)?.run()
     })
 }
 
-fn on_threads<T: Send>(
-    config: &Config,
+/// Runs a job in `out` on this many threads.
+pub(crate) fn on_threads<T: Send>(
+    threads: NonZeroUsize,
     out: &Path,
     run: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    let threads = config.corpus.threads.get();
+    let threads = threads.get();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::Io {
         action: "start threads for",
@@ -87,7 +89,7 @@ pub fn run_moved(
     start: Start,
     progress: &Progress,
 ) -> Result<Value, Error> {
-    on_threads(config, out, || {
+    on_threads(config.corpus.threads, out, || {
         Job::open_with(Inputs::moved(input), config, out, start, progress)?.run()
     })
 }

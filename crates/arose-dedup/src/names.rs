@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Error;
-use crate::column::Column;
+use crate::column::{Column, Writer};
 use crate::lookup::Chosen;
 use crate::record::{DocRecord, Ordinal};
 use crate::stage::columns::{DOCS, NAMES};
@@ -16,6 +16,16 @@ use crate::stage::columns::{DOCS, NAMES};
 pub(crate) struct Name {
     pub(crate) id: String,
     pub(crate) url: Option<String>,
+}
+
+/// Writes the name of the next document: two lengths, then the bytes of ID and URL. A missing URL
+/// has length `u32::MAX`.
+pub(crate) fn write(names: &mut Writer<u8>, id: &str, url: Option<&str>) -> Result<(), Error> {
+    let n_url = url.map_or(u32::MAX, |url| url.len() as u32);
+    names.extend(&(id.len() as u32).to_le_bytes())?;
+    names.extend(&n_url.to_le_bytes())?;
+    names.extend(id.as_bytes())?;
+    names.extend(url.unwrap_or_default().as_bytes())
 }
 
 /// The names in the order of the documents.

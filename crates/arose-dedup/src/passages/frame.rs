@@ -1,7 +1,6 @@
 //! The steps common to all jobs on passages.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -203,22 +202,6 @@ fn merge(into: &mut Value, from: &Value) {
         }
         (into, from) => *into = from.clone(),
     }
-}
-
-/// Runs a job on the number of threads in the settings.
-pub(crate) fn on_threads<R: Send>(
-    config: &Config,
-    out: &Path,
-    job: impl FnOnce() -> Result<R, Error> + Send,
-) -> Result<R, Error> {
-    let threads = config.corpus.threads.get();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| Error::Io {
-        action: "start threads for",
-        path: out.to_owned(),
-        source: io::Error::other(error),
-    })?;
-    pool.install(job)
 }
 
 /// Returns an error if the texts of a file cannot be replaced.

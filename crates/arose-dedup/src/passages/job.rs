@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::anchors::{self, Anchors, Search};
 use super::config::{Config, removal_name};
 use super::documents::{self, Documents};
-use super::frame::{Frame, Outcome, Plan, on_threads};
+use super::frame::{Frame, Outcome, Plan};
 use super::listing::{self, Listing};
 use super::occurrences::{self, Occurrences};
 use super::read::Read;
@@ -15,7 +15,7 @@ use super::runs::{self, Runs};
 use super::text::Texts;
 use super::{STAGES, kept, report};
 use crate::inputs::{Inputs, Moved};
-use crate::job::{rounded, stage};
+use crate::job::{on_threads, rounded, stage};
 use crate::work::{Note, Start};
 use crate::{Error, Progress};
 
@@ -73,7 +73,7 @@ fn run_on(
     progress: &Progress,
 ) -> Result<Value, Error> {
     config.check()?;
-    on_threads(config, out, || {
+    on_threads(config.corpus.threads, out, || {
         let settings = config.settings();
         Frame::open(PLAN, inputs()?, config, settings, out, start, progress)?.run(find)
     })

@@ -15,6 +15,7 @@ use super::config::{Config, Digits, Text};
 use super::text::{DOCS, STARTS, TEXTS, TOKENS, TextRecord};
 use crate::column::{ListWriter, Writer};
 use crate::losses::Losses;
+use crate::names;
 use crate::record::NullText;
 use crate::source::{Source, path_text};
 use crate::stage::read::{NAMES, NULLS};
@@ -252,7 +253,7 @@ impl Columns {
             n_bytes: row.text.len() as u32,
             is_ascii: u32::from(row.text.is_ascii()),
         })?;
-        self.push_names(&row)?;
+        names::write(&mut self.names, &row.id, row.url.as_deref())?;
         self.texts.extend(row.text.as_bytes())?;
         self.starts.extend(row.cells.starts())?;
         let found = &mut self.found;
@@ -261,16 +262,6 @@ impl Columns {
         found.text_bytes += row.text.len() as u64;
         found.n_short += u64::from(row.tokens.len() < config.min);
         self.tokens.push(row.tokens)
-    }
-
-    /// In the format of the names of `arose dedup`, so that the same reader can be used.
-    fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
-        let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);
-        self.names.extend(&(row.id.len() as u32).to_le_bytes())?;
-        self.names.extend(&n_url.to_le_bytes())?;
-        self.names.extend(row.id.as_bytes())?;
-        self.names
-            .extend(row.url.as_deref().unwrap_or_default().as_bytes())
     }
 
     fn source(&mut self, path: &Arc<Path>) -> Result<u32, Error> {

@@ -11,6 +11,7 @@ use crate::Error;
 use crate::column::Writer;
 use crate::config::Config;
 use crate::dictionary::TokenWriter;
+use crate::names;
 use crate::record::{
     DocRecord, EMPTY, FILTERED, NOT_FETCHED, NOT_STORED, NullText, SHORT, SUPERSEDED, Samples,
     Vectors,
@@ -246,7 +247,7 @@ impl Columns {
             self.quality.push(quality)?;
             self.found.quality.add(quality, &row.name());
         }
-        self.push_names(row)?;
+        names::write(&mut self.names, &row.name(), row.url.as_deref())?;
         let found = &mut self.found;
         found.n_docs += 1;
         found.n_tokens += row.tokens.len() as u64;
@@ -276,17 +277,6 @@ impl Columns {
             Waiting::Document(record) => self.docs.push(&DocRecord { end, ..record }),
             Waiting::Null(record) => self.nulls.push(&NullText { end, ..record }),
         }
-    }
-
-    /// Two lengths, then the bytes of ID and URL; a missing URL has length `u32::MAX`.
-    fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
-        let id = row.name();
-        let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);
-        self.names.extend(&(id.len() as u32).to_le_bytes())?;
-        self.names.extend(&n_url.to_le_bytes())?;
-        self.names.extend(id.as_bytes())?;
-        self.names
-            .extend(row.url.as_deref().unwrap_or_default().as_bytes())
     }
 
     fn source(&mut self, path: &Arc<Path>) -> Result<u32, Error> {

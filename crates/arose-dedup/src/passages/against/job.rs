@@ -12,10 +12,10 @@ use super::items::{self, Items};
 use super::matches::{self, Matches, Sides};
 use super::{Against, Found, Reference, STAGES, report};
 use crate::inputs::{Inputs, Moved};
-use crate::job::{rounded, stage};
+use crate::job::{on_threads, rounded, stage};
 use crate::passages::anchors::Search;
 use crate::passages::config::Config;
-use crate::passages::frame::{Frame, Outcome, Plan, on_threads};
+use crate::passages::frame::{Frame, Outcome, Plan};
 use crate::passages::kept;
 use crate::passages::read::Read;
 use crate::passages::text::Texts;
@@ -76,7 +76,7 @@ fn run_on(
     progress: &Progress,
 ) -> Result<Value, Error> {
     config.check()?;
-    on_threads(config, out, || {
+    on_threads(config.corpus.threads, out, || {
         let settings = settings(against, config)?;
         let frame = Frame::open(PLAN, inputs()?, config, settings, out, start, progress)?;
         frame.run(|frame, read| find(frame, read, against))
