@@ -8,11 +8,12 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::Schema;
+use arrow_schema::{DataType, Schema};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 
 use crate::Error;
 use crate::config::KeptAs;
@@ -81,10 +82,26 @@ impl Table {
         Self::create_for(KeptAs::Copies, path, schema)
     }
 
+    /// Creates a table whose numbers are mostly different, so that differences between them take
+    /// less space and time than a dictionary.
+    pub(crate) fn create_of_numbers(path: &Path, schema: Schema) -> Result<Self, Error> {
+        let level = ZstdLevel::try_new(1).map_err(failed(path))?;
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(level))
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .set_dictionary_enabled(false)
+            .set_column_dictionary_enabled("source".into(), true);
+        for field in schema.fields() {
+            if *field.data_type() == DataType::UInt64 {
+                let column = ColumnPath::from(field.name().as_str());
+                properties = properties.set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+            }
+        }
+        Self::create_with(properties.build(), path, schema)
+    }
+
     /// Creates a table of results. One that is read at once and then removed is not compressed.
     pub(crate) fn create_for(kept: KeptAs, path: &Path, schema: Schema) -> Result<Self, Error> {
-        let file = File::create(path).map_err(Error::io("create", path))?;
-        let schema = Arc::new(schema);
         let level = ZstdLevel::try_new(1).map_err(failed(path))?;
         let mut properties = match kept {
             KeptAs::Nothing => WriterProperties::builder()
@@ -99,7 +116,16 @@ impl Table {
         for unique in ["doc", "id", "url", "position", "digest", "key"] {
             properties = properties.set_column_dictionary_enabled(unique.into(), false);
         }
-        let properties = properties.build();
+        Self::create_with(properties.build(), path, schema)
+    }
+
+    fn create_with(
+        properties: WriterProperties,
+        path: &Path,
+        schema: Schema,
+    ) -> Result<Self, Error> {
+        let file = File::create(path).map_err(Error::io("create", path))?;
+        let schema = Arc::new(schema);
         let file = BufWriter::new(file);
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
         Ok(Self {

@@ -34,8 +34,8 @@ pub(crate) struct Search {
     /// Tokens in a gram.
     pub(crate) gram: usize,
     pub(crate) ties: Ties,
-    /// Rehashes the hash of a gram. Results do not depend on it.
-    pub(crate) rehash: fn(u64) -> u64,
+    /// Replaces the hash of a gram. Results do not depend on it.
+    pub(crate) rehash: Option<fn(u64) -> u64>,
     pub(crate) scope: Scope,
     /// Memory for one sorter, in bytes.
     pub(crate) allowance: u64,
@@ -48,7 +48,7 @@ impl Search {
             n_tokens: config.min,
             gram: gram_length(config.min),
             ties: Ties::Robust,
-            rehash: |hash| hash,
+            rehash: None,
             scope,
             allowance: config.part(8).min(MAX_ALLOWANCE),
         }
@@ -82,6 +82,8 @@ pub(crate) struct Member {
     /// The first token in the file of tokens, the number of windows, and whether the anchor is
     /// tied: 46, 17 and 1 bits.
     extent: u64,
+    /// The number of tokens from the first window to the gram that was selected.
+    pub(crate) lead: u64,
 }
 
 /// Maximum number of tokens of a corpus, so that each has a number of 46 bits.
@@ -161,16 +163,16 @@ pub(crate) fn of_document(
         true => Vec::new(),
         false => {
             let mut grams = RollingHash::new(tokens).grams(search.gram);
-            grams
-                .iter_mut()
-                .for_each(|hash| *hash = (search.rehash)(*hash) & !1);
+            if let Some(rehash) = search.rehash {
+                grams.iter_mut().for_each(|hash| *hash = rehash(*hash));
+            }
             let n_grams = search.n_tokens - search.gram + 1;
             anchors(&grams, n_grams, search.ties)
         }
     };
     let salt = search.salt(doc);
     found.into_iter().map(move |anchor| match salt {
-        0 => (anchor.hash, anchor),
+        0 => (anchor.hash & !1, anchor),
         salt => (mix(anchor.hash ^ salt) & !1, anchor),
     })
 }
@@ -189,6 +191,7 @@ fn members(doc: u32, tokens: &[u64], search: &Search) -> Vec<Member> {
             doc,
             first: anchor.first_window as u32,
             extent: n_windows << 1 | u64::from(anchor.is_tied),
+            lead,
         }
     });
     members.collect()

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::anchors::Search;
 use super::config::{Config, Remove};
 use super::cut::{Cut, DROP, DecisionWriter};
-use super::listing::{CAPPED, LINKS, Link, MARKS, MAX_TOP, Mark};
-use super::partners::Partners;
+use super::listing::{CAPPED, LISTS, MARKS, MAX_TOP, Mark};
+use super::partners::{Linker, Partners};
 use super::read::Read;
 use super::sheet::{Cell, Head, Kind, Sheet};
 use super::text::{TextReader, TextRecord, Texts};
-use crate::column::Scan;
+use crate::column::{Column, Scan};
 use crate::names::NameScan;
 use crate::sorter::Sorter;
 use crate::source::path_text;
@@ -115,7 +115,10 @@ pub(crate) fn run(
 ) -> Result<Documents, Error> {
     let texts = Texts::new(stages.read);
     let mut marks = Groups::<Mark>::open(&stages.listing.join(MARKS))?;
-    let mut links = Groups::<Link>::open(&stages.listing.join(LINKS))?;
+    let linker = Linker {
+        lists: Column::open(&stages.listing.join(LISTS), search.allowance)?,
+        scope: config.scope,
+    };
     let mut names = NameScan::open(stages.read)?;
     let mut docs = texts.docs()?;
     progress.expect(docs.left());
@@ -135,10 +138,9 @@ pub(crate) fn run(
             doc,
             record,
             marks: marks.of(doc, |mark| mark.doc)?,
-            links: links.of(doc, |link| link.doc)?,
         };
         let cut = own.cut(&reader, config, &sheets.remove)?;
-        let partners = Partners::of(doc, &own.links, sheets.n_tokens);
+        let partners = Partners::of(doc, &linker.links(&own.marks)?, sheets.n_tokens);
         let name = names.next()?;
         let source = path_text(&read.sources[record.source as usize].path);
         sheets.push_document(
@@ -188,7 +190,6 @@ struct Own {
     doc: u32,
     record: TextRecord,
     marks: Vec<Mark>,
-    links: Vec<Link>,
 }
 
 impl Own {

@@ -20,6 +20,7 @@ mod config;
 mod cut;
 mod documents;
 mod frame;
+mod groups;
 pub mod index;
 mod job;
 mod kept;

@@ -5,10 +5,9 @@
 //! and of documents is known once its occurrences are together. Every occurrence is compared
 //! with the first, token by token.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::path::Path;
 
+use arose::mix::mix;
 use arose::passage::Scope;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
@@ -114,11 +113,7 @@ pub(crate) fn run(
         by_document: ByDocument::new(texts.docs()?.left(), n_parts),
         reader: texts.reader()?,
         places: Places::new(texts.reader()?),
-        firsts: Firsts {
-            reader: texts.reader()?,
-            known: HashMap::new(),
-            n_known: 0,
-        },
+        firsts: Firsts::new(texts.reader()?),
         open: Vec::new(),
     };
     let mut next = runs.next()?;
@@ -195,7 +190,7 @@ impl Output {
                 return Err(Error::Collision);
             }
             let own = &tokens[..(found.end - found.start) as usize];
-            if own != self.firsts.tokens(&found)? {
+            if !self.firsts.is_equal(&found, own)? {
                 return Err(Error::Collision);
             }
             [found.bytes, found.chars] = self.places.of(found.doc, span)?;
@@ -206,36 +201,69 @@ impl Output {
     }
 }
 
-/// The tokens of passages at their first places. Those of frequent passages are read once.
+/// The tokens of passages at their first places. Documents come in order, so the first place of a
+/// passage is known before the others, and is read again only if it was forgotten.
 struct Firsts {
     reader: TextReader,
-    known: HashMap<[u32; 3], Vec<u64>>,
-    n_known: usize,
+    /// The tokens of all known passages.
+    tokens: Vec<u64>,
+    /// Where they are, by a hash of the first place.
+    known: Vec<Known>,
 }
 
-/// Maximum number of tokens in memory.
-const MAX_KNOWN: usize = 1 << 18;
+/// The tokens of a passage in memory.
+#[derive(Clone, Copy)]
+struct Known {
+    first: [u32; 2],
+    at: usize,
+    n_tokens: usize,
+}
+
+/// Maximum number of tokens in memory, unless one passage has more.
+const MAX_KNOWN: usize = 1 << 20;
+const KNOWN_BITS: u32 = 14;
 
 impl Firsts {
-    fn tokens(&mut self, found: &Found) -> Result<&[u64], Error> {
-        let n_tokens = found.end - found.start;
-        if self.n_known > MAX_KNOWN {
-            self.known.clear();
-            self.n_known = 0;
+    fn new(reader: TextReader) -> Self {
+        let empty = Known {
+            first: [0; 2],
+            at: 0,
+            n_tokens: 0,
+        };
+        Self {
+            reader,
+            tokens: Vec::new(),
+            known: vec![empty; 1 << KNOWN_BITS],
         }
-        match self
-            .known
-            .entry([found.first_doc, found.first_token, n_tokens])
-        {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(place) => {
-                let mut tokens = vec![0; n_tokens as usize];
-                self.reader
-                    .some_tokens(found.first_doc, found.first_token, &mut tokens)?;
-                self.n_known += tokens.len();
-                Ok(place.insert(tokens))
-            }
+    }
+
+    /// Returns whether an occurrence has the tokens of the first place of its passage.
+    fn is_equal(&mut self, found: &Found, own: &[u64]) -> Result<bool, Error> {
+        let first = [found.first_doc, found.first_token];
+        let hash = mix(u64::from(first[0]) << 32 | u64::from(first[1]));
+        let slot = (hash >> (64 - KNOWN_BITS)) as usize;
+        let known = self.known[slot];
+        if known.first == first && known.n_tokens == own.len() {
+            return Ok(own == &self.tokens[known.at..][..known.n_tokens]);
         }
+        if self.tokens.len() + own.len() > MAX_KNOWN {
+            self.tokens.clear();
+            self.known.iter_mut().for_each(|known| known.n_tokens = 0);
+        }
+        let at = self.tokens.len();
+        self.known[slot] = Known {
+            first,
+            at,
+            n_tokens: own.len(),
+        };
+        if first == [found.doc, found.start] {
+            self.tokens.extend_from_slice(own);
+            return Ok(true);
+        }
+        self.tokens.resize(at + own.len(), 0);
+        let tokens = &mut self.tokens[at..];
+        self.reader.some_tokens(first[0], first[1], tokens)?;
+        Ok(own == tokens)
     }
 }
 

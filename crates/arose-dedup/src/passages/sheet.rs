@@ -69,7 +69,7 @@ impl Sheet {
         let kinds: Vec<Kind> = heads.iter().map(|(_, kind, _)| *kind).collect();
         Ok(Self {
             path: path.to_owned(),
-            table: Table::create(&beside(path), schema)?,
+            table: Table::create_of_numbers(&beside(path), schema)?,
             builders: kinds.iter().map(|kind| builder(*kind)).collect(),
             kinds,
             n_waiting: 0,

@@ -112,6 +112,10 @@ pub(super) fn random_corpus(random: &mut SplitMix) -> Vec<Vec<u64>> {
     (0..n_docs).map(document).collect()
 }
 
+fn three_values(hash: u64) -> u64 {
+    hash % 3 * 2
+}
+
 /// For any length of grams, rule of selection and hash, the stages find the passages of the
 /// definition.
 #[test]
@@ -127,7 +131,7 @@ fn stages_find_what_brute_force_finds() {
         n_occurrences += expected.iter().map(Vec::len).sum::<usize>();
         for gram in 1..=n_tokens {
             for ties in [Ties::Robust, Ties::Rightmost] {
-                for rehash in [|hash| hash, |hash: u64| hash % 3 * 2] {
+                for rehash in [None, Some(three_values as fn(u64) -> u64)] {
                     let search = Search {
                         n_tokens,
                         gram,

@@ -38,6 +38,10 @@ pub(crate) struct Texts {
     folder: PathBuf,
 }
 
+/// Maximum memory for the records of documents, in bytes. If they take more, they are read when
+/// needed.
+const DOCS_ALLOWANCE: u64 = 4 << 20;
+
 /// Maximum number of documents in one batch.
 const MAX_BATCH: usize = 1 << 12;
 
@@ -92,7 +96,7 @@ impl Texts {
 
     pub(crate) fn reader(&self) -> Result<TextReader, Error> {
         Ok(TextReader {
-            docs: Column::open(&self.path(DOCS), 0)?,
+            docs: Column::open(&self.path(DOCS), DOCS_ALLOWANCE)?,
             tokens: Column::open(&self.path(TOKENS), 0)?,
             starts: Column::open(&self.path(STARTS), 0)?,
             texts: Column::open(&self.path(TEXTS), 0)?,

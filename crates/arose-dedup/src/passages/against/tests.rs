@@ -17,7 +17,7 @@ use super::{Against, Found, Reference, lookup, matches, run, short, sorted};
 use crate::column::Scan;
 use crate::passages::anchors::Search;
 use crate::passages::config::{Config, Remove};
-use crate::passages::listing::Link;
+use crate::passages::partners::Link;
 use crate::passages::partners::runs;
 use crate::passages::tests::{random_corpus, write_columns};
 use crate::passages::text::Texts;
