@@ -51,7 +51,8 @@ def cut(text, kind):
 def with_arose(made, kind):
     import arose
 
-    return [not kept for kept in arose.dedup(texts=made, threshold=0.8, progress=False).mask]
+    found = arose.dedup(texts=made, policy="jaccard", threshold=0.8, progress=False)
+    return [not kept for kept in found.mask]
 
 
 def with_rensa(made, kind):

@@ -24,7 +24,10 @@ from pathlib import Path
 sys.path.append(os.fspath(Path(__file__).parent.parent / "neardup"))
 import measure
 
-LOCAL = "import arose, sys; arose.dedup(sys.argv[1], sys.argv[2], memory=2 << 30, ids_only={})"
+LOCAL = """
+import arose, sys
+arose.dedup(sys.argv[1], sys.argv[2], policy=sys.argv[3], memory=2 << 30, ids_only=sys.argv[4] == "True")
+"""
 COMPARE = """
 import sys, pyarrow.parquet as pq
 one, other = sys.argv[1:]
@@ -146,6 +149,7 @@ def main():
     parser.add_argument("corpora", nargs="+", metavar="CORPUS")
     parser.add_argument("--python", required=True)
     parser.add_argument("--master", default="local-cluster[2,1,1024]")
+    parser.add_argument("--policy", default="jaccard")
     parser.add_argument("--partitions", help="as many as the job takes, unless told")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--folder", help="where the work is done; temporary unless told")
@@ -165,13 +169,13 @@ def main():
 def one_corpus(corpus, folder, options):
     name = f"{Path(corpus).parent.name}/{Path(corpus).name}"
     local, out = folder / "local", folder / "spark"
-    command = [options.python, "-c", LOCAL.format(options.tables_only), corpus, local]
+    command = [options.python, "-c", LOCAL, corpus, local, options.policy, str(options.tables_only)]
     spent, looked = cost(command, folder, options.timeout)
     disk = f"{looked.disk / 1e9:.1f}"
     print(f"| {name} | local | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.megabytes:.0f} | {disk} | |", flush=True)
     if not options.local:
         command = [options.python, "-m", "arose.spark", corpus, "-o", out]
-        command += ["--master", options.master]
+        command += ["--policy", options.policy, "--master", options.master]
         command += ["--partitions", options.partitions] if options.partitions else []
         command += ["--tables-only"] if options.tables_only else []
         command += [word for setting in options.conf for word in ("--conf", setting)]
