@@ -21,7 +21,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from . import _arose, _schemas, _settings, _store
 from . import dedup as _local_dedup
@@ -432,6 +432,11 @@ def dedup(
         return _dedup(own, inputs, output, partitions, force, input_bytes, engine_of, settings)
 
 
+def passages(*_: Any, **__: Any) -> NoReturn:
+    """Refuse by name: repeated passages are found on a single machine, with `arose.passages`."""
+    raise _arose.SettingError("passages needs a single machine; call arose.passages")
+
+
 #: What errors of Spark mean: a pattern, and the sentence that is told.
 MEANINGS = (
     (r"^arose\.\w+(?:Error|Lost): (.*)$", "{0}"),
@@ -830,7 +835,10 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     reading = {name: given.pop(name) for name in READING}
     settings = _settings.checked({**given, "tables_only": tables_only})
     # One thread: Spark runs a task for every core.
-    return {**settings, "reading": _settings.reading(**reading, threads=1)}
+    settings["reading"] = _settings.reading(**reading, threads=1)
+    # Policies that need a single machine are refused before anything is started.
+    _arose.settings(json.dumps(settings))
+    return settings
 
 
 #: What the help says of options.
