@@ -12,6 +12,7 @@
 //! memory.
 #![forbid(unsafe_code)]
 
+mod background;
 mod column;
 mod config;
 mod dictionary;

@@ -10,9 +10,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::background::Background;
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
 use crate::lookup::Flags;
@@ -62,15 +64,26 @@ pub(crate) struct KeyWriter {
 }
 
 impl KeyWriter {
-    pub(crate) fn create(folder: &Path, n_tables: u32) -> Result<Self, Error> {
-        let columns = (0..n_tables).map(|table| Writer::create(&column_path(folder, table)));
+    /// Creates the columns, which the thread writes, if there is one.
+    pub(crate) fn create(
+        background: Option<&Arc<Background>>,
+        folder: &Path,
+        n_tables: u32,
+    ) -> Result<Self, Error> {
+        let create = |table| Writer::create_on(background, &column_path(folder, table));
+        let columns = (0..n_tables).map(create);
         Ok(Self::of(columns.collect::<Result<_, Error>>()?))
     }
 
     /// Resumes after the first documents.
-    pub(crate) fn resume(folder: &Path, n_tables: u32, n_docs: u64) -> Result<Self, Error> {
-        let columns =
-            (0..n_tables).map(|table| Writer::resume(&column_path(folder, table), n_docs));
+    pub(crate) fn resume(
+        background: Option<&Arc<Background>>,
+        folder: &Path,
+        n_tables: u32,
+        n_docs: u64,
+    ) -> Result<Self, Error> {
+        let resume = |table| Writer::resume_on(background, &column_path(folder, table), n_docs);
+        let columns = (0..n_tables).map(resume);
         Ok(Self::of(columns.collect::<Result<_, Error>>()?))
     }
 
@@ -123,7 +136,7 @@ pub(crate) fn write_keys<T: Tables>(
     n_docs: usize,
     folder: &Path,
 ) -> Result<(), Error> {
-    let mut out = KeyWriter::create(folder, tables.n_tables())?;
+    let mut out = KeyWriter::create(Background::start().as_ref(), folder, tables.n_tables())?;
     let sketches = Column::<T::Sketch>::open(sketches, 0)?;
     let n_at_once = 2 * BLOCK * rayon::current_num_threads();
     for start in (0..n_docs).step_by(n_at_once) {
@@ -433,13 +446,13 @@ mod tests {
         active.unset(19_999);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        let mut writer = KeyWriter::create(path, N_TABLES).unwrap();
+        let mut writer = KeyWriter::create(None, path, N_TABLES).unwrap();
         keys[..9_000]
             .iter()
             .for_each(|keys| writer.push(keys).unwrap());
         writer.flush().unwrap();
         drop(writer);
-        let mut writer = KeyWriter::resume(path, N_TABLES, 8_001).unwrap();
+        let mut writer = KeyWriter::resume(None, path, N_TABLES, 8_001).unwrap();
         keys[8_001..]
             .iter()
             .for_each(|keys| writer.push(keys).unwrap());

@@ -23,7 +23,7 @@ use crate::losses::IncompleteFile;
 use crate::names::{Ids, Name, NameScan};
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, FILTERED, NO_SCORE, Ordinal, SUPERSEDED};
 use crate::sorter::Sorter;
-use crate::source::path_text;
+use crate::source::path_cow;
 use crate::stage::cluster::{KEEPERS, NOT_TAKEN, STARS, Star, repair_folder};
 use crate::stage::columns::DOCS;
 use crate::stage::exact::COPIES;
@@ -343,6 +343,14 @@ pub(crate) fn document_schema() -> Schema {
     ])
 }
 
+/// Appends a value as text, without a string in between.
+fn append_display(texts: &mut StringBuilder, value: impl std::fmt::Display) {
+    use std::fmt::Write as _;
+    write!(texts, "{value}").expect("a builder takes all texts");
+    // Ends the value that was written.
+    texts.append_value("");
+}
+
 #[derive(Default)]
 pub(crate) struct DocumentRows {
     doc: UInt64Builder,
@@ -382,9 +390,9 @@ impl DocumentRows {
         self.doc.append_value(doc.into());
         self.id.append_value(&name.id);
         self.url.append_option(name.url.as_deref());
-        self.source.append_value(path_text(source));
-        self.position.append_value(position.to_string());
-        self.digest.append_value(record.content().to_string());
+        self.source.append_value(path_cow(source));
+        append_display(&mut self.position, position);
+        append_display(&mut self.digest, record.content());
         self.n_tokens.append_value(record.n_tokens);
         let cluster = verdict.kept_doc.unwrap_or(doc);
         self.cluster.append_value(cluster.into());
