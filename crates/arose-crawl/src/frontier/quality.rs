@@ -7,9 +7,9 @@
 //! and lists are repetitive too: four fifths of the pages of a manual may weigh less than a half,
 //! but not that little. Copies are left to the check for stale path prefixes, because a mirror may
 //! be wanted. A site with at least [`FEWEST`] pages, more than four fifths of them bad, gets one
-//! request per day, like a stale path prefix; good pages clear it. Home pages with the same tags in the same order at one IP address belong to one
-//! *template*. Once [`MOST_HOSTS`] have it, their sites count as bad, and so does every further
-//! one.
+//! request per day, like a stale path prefix; good pages clear it. Home pages with the same tags in
+//! the same order at one IP address belong to one *template*. Once [`MOST_HOSTS`] have it, their
+//! sites count as bad, and so does every further one.
 //!
 //! *Cost.* About 40 bytes per site with pages and 4 per home page, for at most [`MOST_HOMES`]. Like
 //! stale path prefixes, this is not part of the journal: a resumed crawl learns it again.

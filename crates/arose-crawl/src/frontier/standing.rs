@@ -54,8 +54,8 @@ pub struct SiteQuality {
     pub n_pages: u64,
     /// Of these: pages that weigh less than 0.5, not counting that they are copies.
     pub n_low: u64,
-    /// Whether it gets one request per day, because nearly all of them weigh at most 0.2 or because a
-    /// thousand hosts show its template.
+    /// Whether it gets one request per day, because nearly all of them weigh at most 0.2 or because
+    /// a thousand hosts show its template.
     pub is_bad: bool,
 }
 

@@ -82,9 +82,9 @@ fn issue_26_similar_pages_of_a_list_are_all_fetched() {
     assert_eq!(targets.len(), 1 + N_LISTS + 2 * N_PAGES);
 }
 
-/// If such pages also lead to endless others in the same directory, these are noticed, and all pages
-/// of the lists are fetched nevertheless. A restart does not make the crawl forget where a URL was
-/// found.
+/// If such pages also lead to endless others in the same directory, these are noticed, and all
+/// pages of the lists are fetched nevertheless. A restart does not make the crawl forget where a
+/// URL was found.
 #[test]
 fn issue_26_a_trap_among_them_is_noticed() {
     for stops in [&[0][..], &[30, 60, 200, 420, 430, 440, 0]] {
