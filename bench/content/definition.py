@@ -2,11 +2,11 @@
 
     python3 bench/content/definition.py snapshots.jsonl --group page
 
-Nothing here is shared with arose: HTML is read by Python's parser, words are runs of letters and
-digits, word pairs and chains are plain lists. So its numbers show whether `arose evaluate pairs` follows
-the definition. The input is JSON Lines with `text` or `html`, and `url` or null; documents with the same
-value of the field `--group` are duplicates. Documents without a URL form one site. Their pages are
-told apart by their text (the default), or each is a page of its own (`--pages each`).
+This script shares no code with arose: it reads HTML with Python's parser, words are runs of letters
+and digits, and word pairs and chains are plain lists. Its figures show whether `arose evaluate pairs`
+follows the definition. The input is JSON Lines with `text` or `html`, and `url` or null; documents with the same
+value of the field `--group` are duplicates. Documents without a URL form one site. There, documents
+with the same text are one page (the default), or each is a page of its own (`--pages each`).
 
 Time is quadratic in the number of documents: 206 pages of 5,700 words take about a minute.
 """
@@ -94,7 +94,7 @@ def weigh(documents, pages):
 
 
 def chain(a, b):
-    """Returns a longest sequence of places of equal elements that ascends in both documents."""
+    """Returns a longest sequence of positions of equal elements that increases in both documents."""
     matches = [(i, b.places[element]) for i, element in enumerate(a.elements) if element in b.places]
     ends, last, before = [], [], [-1] * len(matches)
     for number, (_, j) in enumerate(matches):
