@@ -1,9 +1,9 @@
-"""Estimates over real text of known truth: 4,598 articles dealt out to three engines on loopback.
+"""Estimates from real text with known sizes: 4,598 articles in three search engines on loopback.
 
 usage: run.py ARTICLES.jsonl.zst AROSE FOLDER
 
 Two engines are `arose serve`, one is Xapian Omega behind Python's CGI server. Runs `arose estimate study` with 1,000 pages
-per engine, then the size of two engines by six seeds, and prints every figure beside its truth.
+per engine, then estimates the sizes of two engines with six seeds, and prints every figure with its true value.
 """
 
 import http.server
@@ -49,7 +49,7 @@ def serve_omega(folder, pages):
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        wbufsize = -1  # head and body at once: two small packets would wait for each other
+        wbufsize = -1  # head and body at once: Nagle's algorithm would delay the second of two small packets
 
         def log_message(self, *_):
             pass
@@ -89,7 +89,7 @@ def timed(command):
     done = subprocess.run(command, stdout=subprocess.PIPE)
     after = os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    print(f"{' '.join(command[1:4])}: {time.time() - start:.1f} s, {cpu:.1f} s of processor time (clients and CGI)")
+    print(f"{' '.join(command[1:4])}: {time.time() - start:.1f} s, {cpu:.1f} s of CPU time (clients and CGI)")
     return done.stdout
 
 
@@ -113,7 +113,8 @@ def main(path, arose, folder):
     children, study = [], ["samples = 1000\nsize_queries = 0\nlexicon = ['all.jsonl']\n"]
     for name in ("a", "b"):
         write_jsonl(f"{folder}/{name}.jsonl", held[name])
-        subprocess.run([arose, "dedup", f"{folder}/{name}.jsonl", "-o", f"{folder}/{name}", "--force"], check=True, capture_output=True)
+        command = [arose, "dedup", f"{folder}/{name}.jsonl", "-o", f"{folder}/{name}", "--force"]
+        subprocess.run([*command, "--policy", "jaccard"], check=True, capture_output=True)
         child, url = serve_arose(arose, f"{folder}/{name}")
         children.append(child)
         study.append(f"[[engine]]\nname = '{name}'\npreset = 'arose'\nurl = '{url}'\ndelay = 0\n")

@@ -8,9 +8,9 @@
 
 TABLE is crates/arose-corpus/src/html/content/forest_table.rs. Needs numpy and lightgbm.
 
-Labels: a block counts by the share of its words that the truth holds in the same order (4-grams),
-each word of the truth being used up once. Long blocks take theirs first, then short ones, those
-beside content before others, so that a menu does not pass for the heading it repeats.
+The label of a block is the share of its words that the truth contains in the same order (4-grams);
+each word of the truth is matched once. Long blocks are matched first, then short ones, those next to
+content before others, so that a menu entry is not matched to the heading it repeats.
 """
 import json
 import re
@@ -46,7 +46,7 @@ class Page:
 
 
 def covered(block, grams):
-    """The share of a block's words inside n-grams of the truth."""
+    """Returns the share of a block's words inside n-grams of the truth."""
     n = min(4, len(block))
     hit = [False] * len(block)
     for at in range(len(block) - n + 1):
@@ -83,7 +83,7 @@ def labels(blocks, truth):
 
 
 def fit(pages):
-    """Every page weighs the same; inside a page blocks weigh by the root of their length."""
+    """Pages have equal weights; within a page, the weight of a block is the root of its length."""
     pages = [page for page in pages if len(page.blocks)]
     weights = [np.sqrt(page.sizes + 1) for page in pages]
     data = lgb.Dataset(
@@ -95,7 +95,7 @@ def fit(pages):
 
 
 def choose(probabilities, sizes):
-    """The prefix, by probability, with the largest expected F1; see forest.rs."""
+    """Returns the prefix, by probability, with the largest expected F1; see forest.rs."""
     order = np.argsort(-probabilities, kind="stable")
     hits = np.cumsum((probabilities * sizes)[order])
     scores = 2 * hits / (np.cumsum(sizes[order]) + hits[-1] + 1e-9)

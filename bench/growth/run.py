@@ -1,4 +1,4 @@
-"""What `arose dedup` costs from a hundred thousand to a hundred million documents.
+"""Measures `arose dedup` on a hundred thousand to a hundred million documents.
 
     python3 bench/growth/run.py --arose target/release/arose --dir DIR usual:1000000 template99:1000000
 
@@ -9,18 +9,17 @@ Each argument is a shape and a number of documents. The shapes are
     template80  pages of one template, similarity 0.80
     template99  pages of one template, similarity 0.99
     identical   one text
-    one-key     half of the documents under one key, the others unlike
-    huge        a thousand small documents and one of as many words as the number says
-    one-site    texts of 100 words from 20,000, common ones more often, on one site
-    many-sites  the same, on a site each
-    items       pages of one template on one site, 120 words and 20 of their own
+    one-key     half of the documents with a common key, the others different
+    huge        a thousand small documents, and one with the given number of words
+    one-site    texts of 100 words out of 20,000 (Zipf's law), on one site
+    many-sites  the same, each on its own site
+    items       pages on one site, 120 words of a template and 20 words of their own
 
 Corpora are made once, compressed with zstd where a `zstd` command is found, and stay in DIR. Each run
-has `--memory 2GiB` (or `--memory SIZE`) and the default policy (or `--policy NAME`), and with `--ids-only` lists
+has `--memory 2GiB` (or `--memory SIZE`) and the policy `jaccard` (or `--policy NAME`), and with `--ids-only` lists
 the kept documents instead of copying them. A line of JSON per run goes to standard output: CPU seconds
-(user and system), wall seconds, peak resident bytes (VmHWM), the most bytes the work directory held
-and how many these are per document, and the counts of the run. Figures mean something on an idle
-machine only.
+(user and system), wall seconds, peak resident bytes (VmHWM), the maximum size of the work directory
+in total and per document, and the counts of the run. Figures are only meaningful on an idle machine.
 """
 
 import argparse
@@ -66,7 +65,7 @@ def parse():
 
 
 def make(arose, shape, n_documents, corpus):
-    """Writes a corpus into a directory that is there only if it is whole."""
+    """Writes a corpus into a directory that exists only if the corpus is complete."""
     partial = corpus.with_name(corpus.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
@@ -87,14 +86,15 @@ def make(arose, shape, n_documents, corpus):
                 site = number if shape == "many-sites" else 1
                 url = f'"url": "http://site{site}.example/{number}", ' if shape in SITES else ""
                 file.write(f'{{{url}"text": "{text}"}}\n')
-        # Equal texts compress so well that the reader takes them for a bomb.
+        # Equal texts compress so well that the reader would reject them as a decompression bomb.
         if shape != "identical":
             compress(path)
     partial.rename(corpus)
 
 
 def texts(shape, n_documents):
-    """The texts of a shape. Pages with t shingles in common and m of their own have t / (t + 2 m)."""
+    """Yields the texts of a shape. The similarity of two pages with t common shingles and m of their own
+    is t / (t + 2 m)."""
     chance = random.Random(1)
 
     def own(n):
@@ -157,7 +157,7 @@ def measure(options, run, corpus, n_documents):
 
 
 def watch(process, work, peaks):
-    """Looks at memory and at the work directory ten times a second."""
+    """Samples memory and the size of the work directory ten times a second."""
     while process.poll() is None:
         peaks["memory"] = max(peaks["memory"], high_water(process.pid))
         peaks["disk"] = max(peaks["disk"], used(work))
@@ -173,7 +173,7 @@ def high_water(pid):
 
 
 def used(work):
-    """Bytes on disk of the files in a directory; those that go meanwhile count nothing."""
+    """Returns the bytes on disk of the files in a directory, ignoring files removed meanwhile."""
     total = 0
     for folder, _, names in os.walk(work):
         for name in names:

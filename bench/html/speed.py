@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Times the reading of HTML pages and JSON lines, ours and others, in one interleaved run.
+"""Measures how fast arose and other parsers read HTML pages and JSON lines, in one interleaved run.
 
     ./pages.sh FOLDER
     python3 -m venv VENV && VENV/bin/pip install selectolax==1.0.2 trafilatura==2.3.1 lxml_html_clean
     VENV/bin/python speed.py FOLDER [--pages 24000] [--sample 400] [--rounds 5]
 
 Pages are drawn by a fixed seed from all HTML files below 2 MB and decoded before anything is timed.
-All engines read the same pages; trafilatura, which needs some 25 ms a page, and `content` beside it
-read a sample of them. Each round runs every engine once, one after the other, one thread each; a
-figure is the median over the rounds of processor seconds. Before that, what the engines find is
-compared on the sample, word by word. Prints a table and writes it to ../records.
+All engines read the same pages; trafilatura, which takes about 25 ms per page, and `content` read a
+sample of them. Each round runs every engine once, one after the other, on one thread; figures are
+medians of processor seconds over the rounds. The results of the engines are compared on the sample
+first, word by word. Prints a table and writes it to ../records.
 """
 import argparse
 import datetime
@@ -32,7 +32,7 @@ LARGEST = 2_000_000
 
 
 def selectolax(html):
-    """Text without what no one sees, and the addresses of links as they are written."""
+    """Returns the visible text, and the targets of links as written."""
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(html)
@@ -88,7 +88,7 @@ def words(text):
 
 
 def found(ours, theirs):
-    """Which share of the words of the second is in the first."""
+    """Returns the share of the words of the second text that are in the first."""
     hits = total = 0
     for ours, theirs in zip(ours, theirs):
         ours, theirs = words(ours), words(theirs)
@@ -98,7 +98,7 @@ def found(ours, theirs):
 
 
 def write_lines(file, texts, n_bytes, ascii_only):
-    """JSON lines as Python's own module writes them, repeated to a good size."""
+    """Writes JSON lines with Python's json module, repeated up to a sufficient size."""
     written = n = 0
     with open(file, "w", encoding="utf-8") as out:
         while written < n_bytes:
@@ -111,7 +111,7 @@ def write_lines(file, texts, n_bytes, ascii_only):
 
 
 def compare(dumped, pages):
-    """Text that the engines have in common, on the sample."""
+    """Compares the texts that the engines extract from the sample."""
     rows = [json.loads(line) for line in open(dumped, encoding="utf-8")]
     all_text, content = [row["text"] for row in rows], [row["content"] for row in rows]
     by_selectolax = [selectolax(page) for page in pages]
@@ -154,7 +154,7 @@ def main():
         ours(f"dump {work / 'dump'}")
         quality = compare(work / "dump", sample_pages)
         texts = [json.loads(line)["text"] for line in open(work / "dump", encoding="utf-8")]
-        # One letter in eight becomes one that ASCII does not have.
+        # One letter in eight becomes a non-ASCII letter.
         foreign = [text.translate({ord("e"): "é", ord("t"): "т"}) for text in texts]
         files = {"as they are": (texts, False), "in ASCII": (texts, True),
                  "a letter in six foreign, in ASCII": (foreign, True)}

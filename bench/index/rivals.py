@@ -1,8 +1,8 @@
-"""datasketch, as `rivals.rs` has gaoya: the same 84 samples, bands of the same recall.
+"""Measures datasketch as `rivals.rs` measures gaoya: 84 samples, bands with the same recall.
 
     python rivals.py [DOCUMENTS]
 
-Signatures are drawn, not hashed, so that only the index is measured.
+Signatures are random, not hashes of texts, so that only the index is measured.
 """
 
 import sys
@@ -22,7 +22,7 @@ def main(n_docs):
     others = random.integers(0, 2**32, (n_docs, N_SAMPLES), dtype=numpy.uint64)
     edited = numpy.where(changed, others, signatures)
     template = MinHash(num_perm=N_SAMPLES, scheme="legacy")
-    wrap = lambda values: MinHash(  # drawn values belong to any scheme
+    wrap = lambda values: MinHash(  # random values fit any scheme
         num_perm=N_SAMPLES, hashvalues=values, permutations=template.permutations, scheme="legacy"
     )
     documents = [wrap(row) for row in signatures]

@@ -1,4 +1,4 @@
-"""Runs a command and tells what it cost, and on what machine."""
+"""Runs a command and measures its time and memory; describes the machine."""
 
 import ctypes
 import os
@@ -14,11 +14,11 @@ PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass
 class Cost:
-    """What one run took."""
+    """The time and memory of a run."""
 
     code: int
     cpu: float
-    """Seconds of processor time, user and system, of the command and all it started."""
+    """Seconds of CPU time, user and system, of the command and all it started."""
     wall: float
     megabytes: float
     """The largest resident set of any one of its processes."""
@@ -27,17 +27,17 @@ class Cost:
 def adopt_orphans():
     """Makes processes whose parent ends children of this one.
 
-    Otherwise workers that a command leaves behind, such as those of a fork server, would escape
-    `wait4` and their processor time would be missing.
+    Otherwise `wait4` would miss the CPU time of workers that outlive a command, such as those
+    of a fork server.
     """
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def run(command, log, environment, seconds):
-    """Runs `command` to its end, or for so many seconds; its output goes to the file `log`.
+    """Runs `command` with a time limit in seconds; its output goes to the file `log`.
 
-    The resident set of a child begins with that of its parent, so the parent must stay small: it
-    reads neither corpus nor truth.
+    The resident set of a child starts as that of its parent, so the parent must stay small: it does
+    not read the corpus or the truth.
     """
     start = time.perf_counter()
     with open(log, "wb") as out:
@@ -65,7 +65,7 @@ def stop_group(group):
 
 
 def orphans(group):
-    """Ends what is left of a run's process group and gives what each had used."""
+    """Ends the remaining processes of a run's process group and returns the usage of each."""
     stop_group(group)
     usages = []
     while True:
@@ -76,7 +76,7 @@ def orphans(group):
 
 
 def machine():
-    """The processor, its cores and vector instructions, and the memory, in one line."""
+    """Describes the processor, its cores and vector instructions, and the memory, in one line."""
     with open("/proc/cpuinfo") as file:
         processor = file.read()
     with open("/proc/meminfo") as file:
@@ -91,5 +91,5 @@ def machine():
 
 
 def load():
-    """The load average over one, five and fifteen minutes."""
+    """Returns the load averages over one, five and fifteen minutes."""
     return " ".join(f"{average:.1f}" for average in os.getloadavg())

@@ -2,8 +2,8 @@
 
     python3 bench/neardup/run.py --corpus FILE.jsonl --truth TRUTH.tsv
 
-The README beside this file tells how to make the environments, a corpus and its truth. The command
-`arose` is taken from the environment variable AROSE, else from the path.
+README.md in this directory explains how to make the environments, a corpus and its truth. The
+command is $AROSE, or `arose` on the path.
 """
 
 import argparse
@@ -26,10 +26,11 @@ HERE = Path(__file__).resolve().parent
 BENCH = HERE.parent
 AROSE = os.environ.get("AROSE", "arose")
 
-# Runs of `arose dedup`: the default, and one that lists every pair so that pairs can be scored.
-OWN = {"arose": [], "arose-pairs": ["--pairs", "all"]}
+# Runs of `arose dedup`: one as usual, one that lists every pair so that pairs can be scored, and one
+# that writes no copies of the kept documents, as the other engines.
+OWN = {"arose": [], "arose-pairs": ["--pairs", "all"], "arose-ids": ["--ids-only"]}
 
-# The rivals: what to import, and the name of the package.
+# Other engines: the module to import, and the name of the package.
 RIVALS = {
     "daft": ("daft", "daft"),
     "gaoya": ("gaoya", "gaoya"),
@@ -49,7 +50,7 @@ print(importlib.metadata.version(sys.argv[2]))
 
 @dataclass
 class Engine:
-    """An engine and what was measured of it."""
+    """An engine and its measurements."""
 
     name: str
     python: str
@@ -122,7 +123,7 @@ def interpreter(text):
 
 
 def probe(engine):
-    """Notes the version, or that the engine is not installed."""
+    """Records the version, or that the engine is not installed."""
     if engine.name in OWN:
         command = [AROSE, "--version"]
     else:
@@ -139,7 +140,7 @@ def probe(engine):
 
 
 def measure_all(engines, options, work):
-    """Each round runs all engines and begins with another, so that none has the best place."""
+    """Runs all engines in each round, starting with a different one, so that none has an advantage."""
     ids = work / "ids"
     subprocess.run([sys.executable, HERE / "score.py", "ids", options.corpus, ids], check=True)
     for number in range(options.rounds):
@@ -169,8 +170,8 @@ def command(engine, options, folder):
     threshold = str(options.threshold)
     if engine.name in OWN:
         threads = str(options.threads)
-        return [AROSE, "dedup", options.corpus, "-o", folder, "--threshold", threshold,
-                "--threads", threads, *OWN[engine.name]]
+        return [AROSE, "dedup", options.corpus, "-o", folder, "--policy", "jaccard",
+                "--threshold", threshold, "--threads", threads, *OWN[engine.name]]
     program = HERE / "engines" / f"with_{RIVALS[engine.name][0]}.py"
     return [engine.python, program, options.corpus, folder, "--threshold", threshold]
 
@@ -182,7 +183,7 @@ def environment(options):
 
 
 def score_one(engine, options, folder, ids):
-    """The first result counts; a process of its own, so that this one stays small."""
+    """Scores the first result, in a separate process, so that this one stays small."""
     python = engine.python if engine.name in OWN else sys.executable
     program = [python, HERE / "score.py", "links", ids, options.truth, folder]
     done = subprocess.run([*program, str(options.threshold)], capture_output=True, text=True)
@@ -195,8 +196,10 @@ def score_one(engine, options, folder, ids):
 
 def report(engines, options, load):
     measured = [engine for engine in engines if not engine.trouble]
-    # Slow ones last, and arose first, since the others are given as multiples of it.
-    measured.sort(key=lambda engine: (engine.name not in OWN, engine.median("cpu")))
+    # arose first, since the others are given as multiples of it, and slow ones last.
+    measured.sort(
+        key=lambda engine: (engine.name != "arose", engine.name not in OWN, engine.median("cpu"))
+    )
     parts = [heading(engines, options, load), *cost_table(measured), "", *bin_table(measured)]
     parts += [f"\n{engine.name}: {engine.trouble}" for engine in engines if engine.trouble]
     return "\n".join(parts) + "\n"
@@ -221,7 +224,7 @@ Threads: {options.threads}. Threshold: {options.threshold}.
 
 
 def command_line():
-    """As it was given, but each path cut down to its last part."""
+    """Returns the command line with each path reduced to its file name."""
     def short(word):
         name, separator, path = word.rpartition("=")
         return name + separator + os.path.basename(path.rstrip("/"))
@@ -258,7 +261,7 @@ def share(value):
 
 
 def bin_table(engines):
-    """Recall by true similarity: of the pairs where the engine lists them, else of clusters."""
+    """Returns recall by true similarity: of pairs if the engine lists them, otherwise of clusters."""
     bounds = [f"{low:.2f}-{high:.2f}" for low, high in score.BINS]
     yield f"| recall | links | {' | '.join(bounds)} |"
     yield "|---|---|" + "---|" * len(bounds)

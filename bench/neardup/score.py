@@ -1,11 +1,11 @@
-"""Scores the links of a run by the true pairs.
+"""Scores the links of a run against the true pairs.
 
-    score.py ids CORPUS.jsonl IDS      writes the ids, a line each, and checks the corpus
+    score.py ids CORPUS.jsonl IDS      writes the IDs, one per line, and checks the corpus
     score.py links IDS TRUTH.tsv FOLDER THRESHOLD      prints the score as JSON
 
-A folder holds `pairs.tsv` or `clusters.tsv` by row of the corpus, or what `arose dedup` writes,
-which takes pyarrow. A pair is linked when it is listed, or when both are in one cluster. Truth that
-is not listed is taken to lie below the threshold.
+A folder has `pairs.tsv` or `clusters.tsv` with rows of the corpus, or the output of `arose dedup`,
+which is read with pyarrow. A pair is linked if it is listed, or if both documents are in one cluster.
+Pairs not listed in the truth count as below the threshold.
 """
 
 import json
@@ -29,7 +29,7 @@ def main():
 
 
 def write_ids(corpus, output):
-    """The engines differ over empty texts, and links cannot be told apart under equal ids."""
+    """Writes the IDs. Rejects empty texts, which engines treat differently, and repeated IDs."""
     seen = set()
     with open(corpus, "rb") as lines, open(output, "w") as out:
         for number, line in enumerate(lines, 1):
@@ -44,7 +44,7 @@ def write_ids(corpus, output):
 
 
 def read_truth(path):
-    """Similarity by pair of ids, the smaller id first."""
+    """Returns the similarity of each pair of IDs, the smaller ID first."""
     truth = {}
     with open(path) as lines:
         for line in lines:
@@ -76,7 +76,7 @@ class Links:
         }
 
     def closure(self):
-        """The same with every connected component a class."""
+        """Returns the links with every connected component as a class."""
         parents = {of: of for of in self.sizes}
         for a, b in self.pairs:
             a, b = root(parents, a), root(parents, b)
@@ -102,7 +102,7 @@ def read_links(folder, ids):
 
 
 def read_arose(folder):
-    """Documents of equal content are a class: where there are many, not all pairs are listed."""
+    """Reads the links. Exact duplicates form a class, since not all pairs of many copies are listed."""
     from pyarrow.parquet import read_table
 
     def columns(file, *names):
@@ -141,7 +141,7 @@ def pair_shares(links, similar):
 
 
 def shares(n_right, n_true, n_linked):
-    """Recall and precision; one where there is nothing to be wrong about."""
+    """Returns recall and precision, which are 1 if there are no pairs."""
     return {
         "recall": n_right / n_true if n_true else 1.0,
         "precision": n_right / n_linked if n_linked else 1.0,
@@ -149,7 +149,7 @@ def shares(n_right, n_true, n_linked):
 
 
 def bin_recall(links, truth, low, high):
-    """Recall of the pairs from `low` up to `high`, which belongs to the bin only if it is one."""
+    """Returns the recall of pairs from `low` to below `high`; the last bin includes 1."""
     pairs = [pair for pair, s in truth.items() if low <= s and (s < high or high == 1.0)]
     found = sum(links.holds(*pair) for pair in pairs)
     return {"pairs": len(pairs), "recall": found / len(pairs) if pairs else None}

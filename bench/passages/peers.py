@@ -19,7 +19,7 @@ from datatrove.pipeline.writers import JsonlWriter
 
 def main():
     kind, corpus, scratch = sys.argv[1], Path(sys.argv[2]).absolute(), Path(sys.argv[3]).absolute()
-    # Lines are single, sentences in spans of three (C4).
+    # Single lines, or spans of three sentences (C4).
     config = SentDedupConfig(
         n_sentences=1 if kind == "line" else 3,
         split_sentences=kind == "sentence",

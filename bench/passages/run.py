@@ -1,11 +1,12 @@
-"""Measures `arose passages` beside a suffix array and datatrove on one corpus: CPU time and memory.
+"""Compares `arose passages` with a suffix array and datatrove on one corpus: CPU time and memory.
 
     python3 run.py --arose ../../target/release/arose --suffixes target/release/arose-bench-passages \
         --python VENV/bin/python --dir DIR CORPUS.jsonl
 
 CORPUS has JSON Lines with a `text` field. VENV has datatrove. CPU time is that of a command and the
 processes it has waited for, user and system; memory is the largest resident set of one of them.
-Everything runs on one thread, one command after the other. `--growth` measures `arose passages` alone,
+Everything runs on one thread, one command after the other. The suffix array must find what
+`arose passages` finds, or the run ends. `--growth` measures `arose passages` alone,
 on the first hundredth, tenth and all of the corpus.
 """
 
@@ -15,17 +16,22 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
+COUNTS = ["tokens", "repeated", "occurrences", "passages", "covered"]
 
 
 def measure(name, command):
-    """Run a command and print what it took."""
+    """Run a command, print what it took and return what it wrote."""
     begin = time.monotonic()
-    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
+    with tempfile.TemporaryFile() as written:
+        process = subprocess.Popen([str(part) for part in command], stdout=written)
+        _, status, used = os.wait4(process.pid, 0)
+        written.seek(0)
+        output = written.read()
     row = {
         "engine": name,
         "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
@@ -33,7 +39,13 @@ def measure(name, command):
         "wall_seconds": round(time.monotonic() - begin, 2),
         "exit": os.waitstatus_to_exitcode(status),
     }
+    summary = json.loads(output) if output.startswith(b"{") else {}
+    stages = {one["name"]: one["cpu_seconds"] for one in summary.get("stages", [])}
+    stages |= summary.get("cpu_seconds", {})
+    if stages:
+        row["stages"] = {name: round(seconds, 2) for name, seconds in stages.items()}
     print(json.dumps(row), flush=True)
+    return summary
 
 
 def main():
@@ -53,8 +65,9 @@ def main():
         out = options.dir / "out"
         shutil.rmtree(out, ignore_errors=True)
         command = [options.arose, *arguments, corpus, "-o", out, "--threads", "1"]
-        measure(name, [*command, "--memory", options.memory, "--json"])
+        summary = measure(name, [*command, "--memory", options.memory, "--json"])
         shutil.rmtree(out, ignore_errors=True)
+        return summary
 
     if options.growth:
         with open(options.corpus, encoding="utf-8") as lines:
@@ -66,8 +79,8 @@ def main():
             arose(f"arose passages, {n_lines // part} documents", "passages", corpus=corpus)
             corpus.unlink()
         return
-    arose("arose dedup", "dedup")
-    arose("arose passages", "passages")
+    arose("arose dedup --policy jaccard", "dedup", "--policy", "jaccard")
+    found = arose("arose passages", "passages")
     arose("arose passages --remove later", "passages", "--remove", "later")
     arose("arose passages --unit line --remove later", "passages", "--unit", "line", "--remove", "later")
     arose(
@@ -78,7 +91,12 @@ def main():
     if options.reference:
         arose("arose passages --against", "passages", "--against", options.reference)
     if options.suffixes:
-        measure("libsais, words", [options.suffixes, options.corpus])
+        scratch = options.dir / "suffixes"
+        suffixes = measure("libsais, words", [options.suffixes, options.corpus, scratch])
+        shutil.rmtree(scratch, ignore_errors=True)
+        differing = [name for name in COUNTS if suffixes["counts"][name] != found["counts"][name]]
+        if differing:
+            raise SystemExit(f"the suffix array finds something else: {differing}")
     if options.python:
         for kind in ["line", "sentence"]:
             scratch = options.dir / kind

@@ -1,6 +1,7 @@
-"""A million short strings through arose.dedup: CPU beside clock time, by stage, and memory.
+r"""A million short strings through arose.dedup: CPU beside clock time, by stage, and memory.
 
-    A/bin/python bench/python/million.py [list|generator|pandas|arrow] [--texts N] [--words N]
+    A/bin/python bench/python/million.py [list|generator|pandas|arrow] [--texts N] [--words N] \
+        [--policy NAME]
 """
 
 import argparse
@@ -40,12 +41,15 @@ def main():
     parser.add_argument("kind", nargs="?", default="list", choices=kinds)
     parser.add_argument("--texts", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=8)
+    parser.add_argument("--policy", help="the default of arose.dedup unless told")
     options = parser.parse_args()
     import arose
 
+    policy = {"policy": options.policy} if options.policy else {}
+
     made = texts(options.texts, options.words)
     data = input_of(options.kind, made)
-    arose.dedup(["once, so that everything is loaded"])
+    arose.dedup(["once, so that everything is loaded"], **policy)
     stages = []
 
     def told(stage, done, total):
@@ -53,7 +57,7 @@ def main():
             stages.append((stage, time.monotonic(), time.process_time()))
 
     before, begin, begin_cpu = peak_kib(), time.monotonic(), time.process_time()
-    found = arose.dedup(data, progress=told)
+    found = arose.dedup(data, progress=told, **policy)
     stages.append(("end", time.monotonic(), time.process_time()))
     wall, cpu = stages[-1][1] - begin, stages[-1][2] - begin_cpu
     n_bytes = sum(map(len, made))

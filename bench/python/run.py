@@ -1,13 +1,13 @@
-"""Deduplicating a list of texts from Python: arose.dedup beside the loops of rensa and datasketch.
+"""Deduplicates a list of texts in Python: arose.dedup, and loops with rensa and datasketch.
 
     python3 bench/python/run.py --python arose=A/bin/python --python rensa=R/bin/python \\
         --python datasketch=R/bin/python
 
 Every tool gets the same list of strings: texts of random words, a tenth of them near duplicates of
-an earlier text (4 of 100 words replaced). rensa and datasketch run the loop of their documentation,
-a MinHash of 128 values per text and an index at threshold 0.8 that is asked before each text is
-added, on the words of a text (`--tokens words`, fewest steps in Python) or on its shingles of five
-words, as arose compares them (`--tokens shingles`). The clock starts when the list is there.
+an earlier text (4 of 100 words replaced). rensa and datasketch run the loop from their documentation,
+a MinHash of 128 values per text and an index with threshold 0.8 that is queried before each text is
+added, on the words of a text (`--tokens words`, the fewest steps in Python) or on its shingles of
+five words, which arose compares (`--tokens shingles`). Time starts when the list is complete.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import time
 
 
 def texts(n, n_words):
-    """Texts, and for each whether it is a near duplicate of an earlier one."""
+    """Returns texts, and for each whether it is a near duplicate of an earlier one."""
     draw = random.Random(30)
     vocabulary = [
         "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 9)))
@@ -31,7 +31,7 @@ def texts(n, n_words):
         is_copy = bool(made) and draw.random() < 0.1
         if is_copy:
             words = draw.choice(made).split()
-            # Neighbours, so that shingles are 0.8 and more alike.
+            # Adjacent words, so that the similarity of shingles is at least 0.8.
             at = draw.randrange(len(words) - 4)
             words[at : at + 4] = draw.choices(vocabulary, k=4)
         else:
@@ -51,7 +51,8 @@ def cut(text, kind):
 def with_arose(made, kind):
     import arose
 
-    return [not kept for kept in arose.dedup(texts=made, threshold=0.8, progress=False).mask]
+    found = arose.dedup(texts=made, policy="jaccard", threshold=0.8, progress=False)
+    return [not kept for kept in found.mask]
 
 
 def with_rensa(made, kind):

@@ -1,4 +1,4 @@
-"""Asks a server mixed queries from two clients; prints median, p99 and the slowest, in milliseconds."""
+"""Sends mixed queries from two clients; prints median, p99 and maximum latency in milliseconds."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Indexes pages with arose and with omindex; prints CPU seconds and megabytes of text a CPU second."""
+"""Indexes pages with arose and with omindex; prints CPU seconds and megabytes of text per CPU second."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ import tempfile
 
 
 def cpu(command):
-    """Runs a command; its CPU seconds."""
+    """Runs a command and returns its CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

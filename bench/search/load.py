@@ -1,4 +1,5 @@
-"""A minute of search by wrk at full speed while ratings are written; prints both counts and errors."""
+"""Runs wrk against the search at full speed for a minute while ratings are saved; prints counts and
+errors of both."""
 
 import http.client
 import re
@@ -21,7 +22,7 @@ end
 
 
 def rate(address, stop, counts):
-    """Rates pair after pair until it is told to stop."""
+    """Rates pairs until it is stopped."""
     rater = 0
     while not stop.is_set():
         rater += 1
@@ -41,7 +42,7 @@ def rate(address, stop, counts):
 
 def main():
     address, pages = sys.argv[1:3]
-    # No query is asked again before 10,000 others were.
+    # A query is repeated only after 10,000 others.
     asked = list(dict.fromkeys(queries(pages, 15000)))[:10000]
     paths = ("/?q=" + urllib.parse.quote(query) for query in asked)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:

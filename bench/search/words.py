@@ -1,4 +1,4 @@
-"""Mixed queries from the words of a corpus: common and rare words, pairs, phrases, negations."""
+"""Makes mixed queries from the words of a corpus: common and rare words, pairs, phrases, negations."""
 
 import json
 import random
@@ -6,17 +6,17 @@ import re
 
 
 def texts(path, n):
-    """The texts of the first n pages."""
+    """Yields the texts of the first n pages."""
     with open(path, encoding="utf-8") as lines:
         for _, line in zip(range(n), lines):
             yield json.loads(line)["text"]
 
 
 def queries(path, n, seed=1):
-    """n queries, a fifth of each kind."""
+    """Returns n queries, a fifth of each kind."""
     chance = random.Random(seed)
     pages = [re.findall(r"[A-Za-z]{2,}", text) for text in texts(path, 5000)]
-    # These three are operators, not words.
+    # Operators, not words.
     pages = [[word for word in words if word not in ("AND", "OR", "NOT")] for words in pages]
     pages = [words for words in pages if len(words) > 20]
     made = []

@@ -1,10 +1,10 @@
-"""Text to sketch of 128 hashes from Python, arose beside rensa and daft, on one core.
+"""Compares sketching of texts (128 hashes) in Python with arose, rensa and daft, on one core.
 
     python3 bench/sketch/run.py --corpus C.jsonl --truth T.tsv --python arose=A/bin/python \\
         --python rensa=R/bin/python --python daft=D/bin/python
 
-The truth is lines of id, id and exact similarity. Recall is the share of the pairs at 0.8 and above
-that have one of 16 bands of 8 hashes in common, for all engines alike.
+The truth has lines of ID, ID and exact similarity. For all engines, recall is the share of the pairs
+with a similarity of at least 0.8 that agree in one of 16 bands of 8 hashes.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Sketches the texts of a corpus with one engine and tells the processor time it took.
+"""Sketches the texts of a corpus with one engine and prints the CPU time.
 
-Texts are in a pyarrow array before the clock starts and sketches in numpy after it has stopped.
+Time starts when the texts are in a pyarrow array and stops before sketches are copied to numpy.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def with_arose(texts):
 
 
 def with_rensa(texts):
-    """RMinHash takes sets of tokens: shingles are made by Python, as its examples do."""
+    """Sketches with RMinHash, which takes sets of tokens: Python makes the shingles, as in its examples."""
     from rensa import RMinHash
 
     split = re.compile(r"\w+").findall
@@ -69,7 +69,7 @@ def main():
     with open(options.corpus) as file:
         texts = pyarrow.array([json.loads(line)["text"] for line in file])
     run = globals()[f"with_{options.engine}"]
-    run(texts.slice(0, 10))  # modules are loaded
+    run(texts.slice(0, 10))  # loads modules
     begin, wall = processor_seconds(), time.monotonic()
     result = run(texts)
     seconds, wall = processor_seconds() - begin, time.monotonic() - wall

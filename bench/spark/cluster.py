@@ -1,21 +1,21 @@
-"""The job on a cluster that is one: Spark's own master and three workers, and an object store.
+"""Runs the Spark job on a cluster: a standalone master, three workers and an object store.
 
     python3 bench/spark/cluster.py --python P/bin/python --store M/bin/moto_server CORPUS...
     python3 bench/spark/cluster.py ... --faults CORPUS
 
-Every node is a process tree with a network and a file tree of its own: the directory of this run is
-empty and private on each, so that nodes share nothing but the programs, which are installed alike,
-and the store, an S3 server that they reach over the network. Corpora go into the store first. Each
-is deduplicated on the cluster and by `arose.dedup` on this machine; rows and kept documents are
-compared before anything is told. With `--faults` a run is started once for each fault:
+Every node is a process tree in its own network and mount namespaces. The directory of this run is
+empty and private on each, so nodes share only the installed programs and the store, an S3 server
+that they reach over the network. Corpora are stored first. Each is deduplicated on the cluster and
+by `arose.dedup` on this machine; rows and kept documents are compared before figures are printed.
+With `--faults` a run is started once for each fault:
 
-- `lost`: a worker is killed for good while pairs are verified;
+- `lost`: a worker is killed while pairs are verified, and not restarted;
 - `paused`: a worker is stopped for a minute, longer than Spark waits for it, and then continues;
 - `driver`: the driver is killed, and started on another node;
 - `disk`: the disk of a worker is full;
 - `shuffle`: the shuffle files of a worker are deleted.
 
-It has to run as root, for namespaces; nothing of it is left behind.
+Namespaces require root. The script leaves nothing behind.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def run(*command, **more):
 
 
 class Node:
-    """A machine: a network of its own, and a private directory where this run has its own."""
+    """A machine, with its own network and a private directory in place of that of this run."""
 
     def __init__(self, number, folder, n_megabytes):
         self.address = f"{NETWORK}.{number}"
@@ -88,7 +88,7 @@ class Node:
         self.run("ip", "addr", "add", f"{self.address}/24", "dev", "eth0")
         self.run("ip", "link", "set", "eth0", "up")
         self.run("ip", "link", "set", "lo", "up")
-        # What the driver of this script has there is hidden from here on.
+        # From here on, the files of the driver of this script are hidden.
         self.run("mount", "-t", "tmpfs", "-o", f"size={n_megabytes}m", "tmpfs", folder)
 
     def enter(self, command):
@@ -109,7 +109,7 @@ class Node:
         return process
 
     def pids(self):
-        """All processes of the node, except for the one that holds it."""
+        """Returns all processes of the node except the one that keeps its namespaces open."""
         own = os.readlink(f"/proc/{self.holder.pid}/ns/net")
         found = []
         for entry in os.listdir("/proc"):
@@ -135,7 +135,7 @@ class Node:
 
 
 class Cluster:
-    """A head with the master, three workers, and another node for a driver."""
+    """A head node with the master, three workers, and another node for a driver."""
 
     def __init__(self, python, folder, is_quick):
         self.python = python
@@ -146,7 +146,7 @@ class Cluster:
         self.environment = {**os.environ, **KEYS, "SPARK_HOME": home, "AWS_ENDPOINT_URL": STORE}
         self.environment |= {"PYSPARK_PYTHON": python, "SPARK_NO_DAEMONIZE": "1"}
         self.environment["SPARK_DAEMON_MEMORY"] = "256m"
-        # What these JVMs do is over before optimising it would pay.
+        # These JVMs end before optimizing would pay off.
         self.environment["SPARK_DAEMON_JAVA_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
         spark_class = f"{home}/bin/spark-class"
         self.head = Node(2, folder, 512)
@@ -164,7 +164,7 @@ class Cluster:
 
     def driver(self, node, inputs, out, *settings):
         command = [self.python, "-m", "arose.spark", *inputs, "-o", out, "--master", self.master]
-        # Work for every worker, however small the input is.
+        # Work for every worker, even for a small input.
         command += ["--partitions", "6"]
         for setting in (
             f"spark.driver.host={node.address}",
@@ -191,7 +191,7 @@ class Cluster:
 
 
 def watched(driver, stages):
-    """Waits for a driver; calls what is to happen when it names a stage. Its exit code and words."""
+    """Waits for a driver and calls a function when it names a stage; returns its exit code and output."""
     words = []
     for line in driver.stderr:
         words.append(line)
@@ -202,7 +202,7 @@ def watched(driver, stages):
 
 
 def fault(name, cluster, inputs, out):
-    """Runs the job with a fault; its exit code and words."""
+    """Runs the job with a fault; returns its exit code and output."""
     worker = cluster.workers[0]
     soon = ["spark.network.timeout=20s", "spark.network.timeoutInterval=5s"]
     soon += ["spark.executor.heartbeatInterval=2s"]
@@ -227,7 +227,7 @@ def fault(name, cluster, inputs, out):
         worker.run("rm", "-f", f"{cluster.folder}/full")
         return found
     if name == "shuffle":
-        # Whatever was written by then, several times: what a stage needs is there for a moment only.
+        # Several times, since the shuffle files of a stage exist only briefly.
         gone = f"find {cluster.folder} -name 'shuffle_*' -type f -print -delete"
         often = f"for i in $(seq 12); do {gone}; sleep 1; done > {cluster.folder}/gone"
         deleting = lambda: worker.start(["sh", "-c", often], os.environ)
@@ -240,7 +240,7 @@ def fault(name, cluster, inputs, out):
 
 
 def serve_store(server, folder):
-    """An S3 server, in memory, and a bucket."""
+    """Starts an S3 server in memory and makes a bucket."""
     log = open(f"{folder}/store.log", "w")
     command = [server, "-H", f"{NETWORK}.1", "-p", "5000"]
     process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -255,7 +255,7 @@ def serve_store(server, folder):
 
 
 def put(python, corpora):
-    """Puts files into the store, under the numbers of the corpora."""
+    """Stores the files under the numbers of the corpora."""
     script = f"""
 import sys
 from pyarrow import fs
@@ -278,7 +278,7 @@ def main():
     parser.add_argument("--faults", nargs="*", choices=FAULTS, help="all of them unless told")
     options = parser.parse_args()
     if os.environ.get("AROSE_CLUSTER") != "inside":
-        # The bridge between nodes is in a network that ends with this script.
+        # The bridge between nodes is in a network namespace that ends with this script.
         command = ["unshare", "--net", "--mount", "--fork", "--kill-child", sys.executable]
         os.environ["AROSE_CLUSTER"] = "inside"
         os.execvp(command[0], [*command, *sys.argv])

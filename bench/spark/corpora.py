@@ -1,13 +1,13 @@
-"""Corpora for `run.py`, as JSON Lines: two that are usual, and two that are skewed.
+"""Generates corpora for `run.py` as JSON Lines: two ordinary and two skewed ones.
 
     python3 bench/spark/corpora.py DIR short:1000000 half-equal:1000000 template:1000000
 
     short       20 to 60 words each, drawn by rank (Zipf's law); a tenth are near duplicates of an earlier one
-    usual       the same, 92 words each: what the template is compared with
-    half-equal  short, but every second document has one text
-    template    92 words each, 76 of them those of all
+    usual       the same, 92 words each, to compare with template
+    half-equal  short, but every second document has the same text
+    template    92 words each, 76 of them the same in all
 
-The documents of a shape begin with those of a smaller corpus of that shape.
+A larger corpus of a shape begins with the documents of a smaller one.
 """
 
 import argparse
@@ -15,9 +15,9 @@ import json
 import random
 from pathlib import Path
 
-#: Different words.
+#: Number of different words.
 VOCABULARY = 50_000
-#: Texts that near duplicates are made of.
+#: Number of texts from which near duplicates are made.
 REMEMBERED = 1_000
 
 

@@ -1,14 +1,14 @@
-"""`python -m arose.spark` beside `arose.dedup`: the same rows, and what each costs.
+"""Compares `python -m arose.spark` with `arose.dedup`: their rows must agree; time, memory and disk.
 
     python3 bench/spark/run.py --python P/bin/python A.jsonl B.jsonl
 
 The interpreter has the wheel, pyspark and pyarrow. Each corpus is deduplicated by the wheel on this
-machine and by Spark with two executors of one core; rows are compared before anything is told.
-Processor time is that of the command and all it started, JVMs included. Spark's daemon does not wait
-for its workers, so what a worker has used is lost when it ends first: all processes are looked at four
-times a second too, and the larger sum counts. Memory is the largest sum over an executor and its Python
-workers, looked at every second; a shared page counts in parts. Disk is the largest size of all files of
-the run, shuffle files included, looked at every five seconds; the input is not among them.
+machine and by Spark with two executors of one core; rows are compared before figures are printed.
+Processor time is that of the command and all its descendants, including JVMs. Spark's daemon does not
+wait for its workers, so the time of workers that end first would be lost: all processes are also
+sampled four times a second, and the larger sum counts. Memory is the largest sum over an executor and
+its Python workers, sampled every second; shared pages count in part. Disk is the largest size of all
+files of the run, including shuffle files and without the input, sampled every five seconds.
 """
 
 import argparse
@@ -24,7 +24,10 @@ from pathlib import Path
 sys.path.append(os.fspath(Path(__file__).parent.parent / "neardup"))
 import measure
 
-LOCAL = "import arose, sys; arose.dedup(sys.argv[1], sys.argv[2], memory=2 << 30, ids_only={})"
+LOCAL = """
+import arose, sys
+arose.dedup(sys.argv[1], sys.argv[2], policy=sys.argv[3], memory=2 << 30, ids_only=sys.argv[4] == "True")
+"""
 COMPARE = """
 import sys, pyarrow.parquet as pq
 one, other = sys.argv[1:]
@@ -41,7 +44,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def processes():
-    """Parent, time of start, processor seconds and command line of every process."""
+    """Returns parent, start time, processor seconds and command line of every process."""
     found = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -58,7 +61,7 @@ def processes():
 
 
 def below(pid, children):
-    """All processes that a process has started, and those they have."""
+    """Returns all descendants of a process."""
     found, todo = [], list(children.get(pid, []))
     while todo:
         found.append(todo.pop())
@@ -75,7 +78,7 @@ def own_bytes(pid):
 
 
 def size(folder):
-    """The bytes of all files below a directory."""
+    """Returns the bytes of all files below a directory."""
     found = 0
     for where, _, names in os.walk(folder):
         for name in names:
@@ -87,7 +90,7 @@ def size(folder):
 
 
 class Executors(threading.Thread):
-    """Looks at the memory of executors, and at all processor time, until it is told to stop."""
+    """Samples the memory of executors, and all CPU time, until it is stopped."""
 
     def __init__(self, folder):
         super().__init__(daemon=True)
@@ -128,7 +131,7 @@ def cost(command, folder, seconds):
     log = folder / "log"
     executors = Executors(folder)
     executors.start()
-    # Shuffle files and what is sorted outside memory.
+    # Shuffle files, and data sorted on disk.
     (folder / "spills").mkdir(exist_ok=True)
     environment = {**os.environ, "TMPDIR": str(folder / "spills")}
     environment["SPARK_LOCAL_DIRS"] = environment["TMPDIR"]
@@ -146,6 +149,7 @@ def main():
     parser.add_argument("corpora", nargs="+", metavar="CORPUS")
     parser.add_argument("--python", required=True)
     parser.add_argument("--master", default="local-cluster[2,1,1024]")
+    parser.add_argument("--policy", default="jaccard")
     parser.add_argument("--partitions", help="as many as the job takes, unless told")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--folder", help="where the work is done; temporary unless told")
@@ -165,13 +169,13 @@ def main():
 def one_corpus(corpus, folder, options):
     name = f"{Path(corpus).parent.name}/{Path(corpus).name}"
     local, out = folder / "local", folder / "spark"
-    command = [options.python, "-c", LOCAL.format(options.tables_only), corpus, local]
+    command = [options.python, "-c", LOCAL, corpus, local, options.policy, str(options.tables_only)]
     spent, looked = cost(command, folder, options.timeout)
     disk = f"{looked.disk / 1e9:.1f}"
     print(f"| {name} | local | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.megabytes:.0f} | {disk} | |", flush=True)
     if not options.local:
         command = [options.python, "-m", "arose.spark", corpus, "-o", out]
-        command += ["--master", options.master]
+        command += ["--policy", options.policy, "--master", options.master]
         command += ["--partitions", options.partitions] if options.partitions else []
         command += ["--tables-only"] if options.tables_only else []
         command += [word for setting in options.conf for word in ("--conf", setting)]

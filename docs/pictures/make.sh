@@ -19,12 +19,12 @@ picture() {
 }
 
 "$arose" dedup examples/texts.jsonl -o "$out/run" 2>/dev/null
-picture "file://$out/run/report.html" report.png 1100 820
+picture "file://$out/run/report.html" report.png 1100 1180
 
 "$arose" serve "$out/run" --listen 127.0.0.1:0 >"$out/log" 2>&1 &
 served=$!
 for _ in $(seq 100); do
-    address="$(grep -o 'http://127.0.0.1:[0-9]*' "$out/log" | head -1 || true)"
+    address="$(grep -o 'http://127.0.0.1:[0-9]*' "$out/log" 2>/dev/null | head -1 || true)"
     [ -z "$address" ] || break
     sleep 0.1
 done
@@ -41,5 +41,5 @@ dropped = [d for d in ask(f"/api/cluster/{cluster}")["members"] if d["doc"] != c
 print("a={}&b={}".format(cluster, min(dropped, key=lambda d: d["similarity"])["doc"]))
 END
 )"
-picture "$address/pair?$pair" pair.png 1100 820
+picture "$address/pair?$pair" pair.png 1100 1180
 ls -l docs/pictures/*.png

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use anyhow::{Result, bail};
-use arose::freshness::{History, Pages, Posterior, Prior, Schedule, Stats, Value};
+use arose::freshness::{History, PageStatistics, Pages, Posterior, Prior, Schedule, Value};
 
 use crate::histories::Page;
 
@@ -242,13 +242,13 @@ struct Learned {
 }
 
 struct Known {
-    stats: Vec<Option<Stats>>,
+    statistics: Vec<Option<PageStatistics>>,
     prior: Prior,
 }
 
 impl Pages for Known {
-    fn stats(&self, page: u32) -> Option<Stats> {
-        self.stats[page as usize]
+    fn statistics(&self, page: u32) -> Option<PageStatistics> {
+        self.statistics[page as usize]
     }
 
     fn prior(&self, _: u32) -> &Prior {
@@ -266,7 +266,7 @@ impl Learned {
     fn new(value: Value, n: usize, every: f64, half_life: f64) -> Self {
         Self {
             known: Known {
-                stats: vec![None; n],
+                statistics: vec![None; n],
                 prior: Prior::default(),
             },
             schedule: Schedule::new(value, 3600),
@@ -278,21 +278,22 @@ impl Learned {
     }
 
     fn learn(&mut self, now: u32) {
-        let stats: Vec<Stats> = self.known.stats.iter().flatten().copied().collect();
-        let stride = stats.len().div_ceil(SAMPLE).max(1);
-        let sample = stats.iter().step_by(stride);
-        let histories: Vec<History> = sample.clone().map(Stats::history).collect();
+        let statistics: Vec<PageStatistics> =
+            self.known.statistics.iter().flatten().copied().collect();
+        let stride = statistics.len().div_ceil(SAMPLE).max(1);
+        let sample = statistics.iter().step_by(stride);
+        let histories: Vec<History> = sample.clone().map(PageStatistics::history).collect();
         self.known.prior = self.known.prior.learned(&histories, ROUNDS);
-        if !self.is_calibrated && !stats.is_empty() {
-            let sample: Vec<(Stats, &Prior)> = sample
+        if !self.is_calibrated && !statistics.is_empty() {
+            let sample: Vec<(PageStatistics, &Prior)> = sample
                 .take(500)
-                .map(|stats| (*stats, &self.known.prior))
+                .map(|statistics| (*statistics, &self.known.prior))
                 .collect();
-            let per_second = stats.len() as f64 / (self.every * 86_400.0);
+            let per_second = statistics.len() as f64 / (self.every * 86_400.0);
             self.schedule
-                .calibrate(&sample, stats.len() as u64, per_second, now);
+                .calibrate(&sample, statistics.len() as u64, per_second, now);
             self.is_calibrated = true;
-            let pages = 0..self.known.stats.len() as u32;
+            let pages = 0..self.known.statistics.len() as u32;
             self.schedule.clear();
             for page in pages {
                 self.schedule.add(page, &self.known, now);
@@ -307,12 +308,12 @@ fn seconds(days: f64) -> u32 {
 
 impl Policy for Learned {
     fn add(&mut self, page: u32, now: f64) {
-        self.known.stats[page as usize] = Some(Stats::new(seconds(now), 1.0));
+        self.known.statistics[page as usize] = Some(PageStatistics::new(seconds(now), 1.0));
         self.schedule.add(page, &self.known, seconds(now));
     }
 
     fn remove(&mut self, page: u32) {
-        self.known.stats[page as usize] = None;
+        self.known.statistics[page as usize] = None;
     }
 
     fn step(&mut self, now: f64, budget: f64) -> Vec<u32> {
@@ -321,27 +322,27 @@ impl Policy for Learned {
             self.learn(seconds(now));
         }
         let mut chosen = self.schedule.tick(&self.known, seconds(now), budget);
-        chosen.retain(|page| self.known.stats[*page as usize].is_some());
+        chosen.retain(|page| self.known.statistics[*page as usize].is_some());
         chosen
     }
 
     fn visited(&mut self, page: u32, now: f64, days: f64, is_changed: bool) {
-        let stats = self.known.stats[page as usize]
+        let statistics = self.known.statistics[page as usize]
             .as_mut()
             .expect("only live pages are visited");
         if self.half_life > 0.0 {
-            let mut history = stats.history();
+            let mut history = statistics.history();
             history.fade(days, self.half_life);
-            *stats = stats.with_history(history);
+            *statistics = statistics.with_history(history);
         }
-        stats.visit(seconds(now), is_changed);
+        statistics.visit(seconds(now), is_changed);
         self.schedule.add(page, &self.known, seconds(now));
     }
 }
 
 /// What the schedule approximates: the value of every page at every step, and the largest ones.
 struct Greedy {
-    stats: Vec<Option<Stats>>,
+    statistics: Vec<Option<PageStatistics>>,
     posteriors: Vec<Option<Posterior>>,
     prior: Prior,
     learned: f64,
@@ -351,7 +352,7 @@ struct Greedy {
 impl Greedy {
     fn new(n: usize) -> Self {
         Self {
-            stats: vec![None; n],
+            statistics: vec![None; n],
             posteriors: vec![None; n],
             prior: Prior::default(),
             learned: f64::NEG_INFINITY,
@@ -360,27 +361,32 @@ impl Greedy {
     }
 
     fn learn(&mut self) {
-        let histories: Vec<History> = self.stats.iter().flatten().map(Stats::history).collect();
+        let histories: Vec<History> = self
+            .statistics
+            .iter()
+            .flatten()
+            .map(PageStatistics::history)
+            .collect();
         self.prior = self.prior.learned(&histories, ROUNDS);
-        for page in 0..self.stats.len() {
+        for page in 0..self.statistics.len() {
             self.judge(page);
         }
     }
 
     fn judge(&mut self, page: usize) {
-        let history = self.stats[page].map(|stats| stats.history());
+        let history = self.statistics[page].map(|statistics| statistics.history());
         self.posteriors[page] = history.map(|history| Posterior::new(&self.prior, &history));
     }
 }
 
 impl Policy for Greedy {
     fn add(&mut self, page: u32, now: f64) {
-        self.stats[page as usize] = Some(Stats::new(seconds(now), 1.0));
+        self.statistics[page as usize] = Some(PageStatistics::new(seconds(now), 1.0));
         self.judge(page as usize);
     }
 
     fn remove(&mut self, page: u32) {
-        self.stats[page as usize] = None;
+        self.statistics[page as usize] = None;
         self.posteriors[page as usize] = None;
     }
 
@@ -390,11 +396,11 @@ impl Policy for Greedy {
             self.learn();
         }
         let n = whole(&mut self.owed, budget);
-        let pages = self.stats.iter().zip(&self.posteriors);
+        let pages = self.statistics.iter().zip(&self.posteriors);
         let mut values: Vec<(f64, u32)> = (0..)
             .zip(pages)
-            .filter_map(|(page, (stats, posterior))| {
-                let days = now - f64::from((*stats)?.last) / 86_400.0;
+            .filter_map(|(page, (statistics, posterior))| {
+                let days = now - f64::from((*statistics)?.last) / 86_400.0;
                 Some((posterior.as_ref()?.value(Value::Harmonic, days), page))
             })
             .collect();
@@ -402,8 +408,8 @@ impl Policy for Greedy {
     }
 
     fn visited(&mut self, page: u32, now: f64, _: f64, is_changed: bool) {
-        if let Some(stats) = &mut self.stats[page as usize] {
-            stats.visit(seconds(now), is_changed);
+        if let Some(statistics) = &mut self.statistics[page as usize] {
+            statistics.visit(seconds(now), is_changed);
         }
         self.judge(page as usize);
     }

@@ -3,17 +3,17 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use arose::freshness::{Pages, Prior, Schedule, Stats, Value};
+use arose::freshness::{PageStatistics, Pages, Prior, Schedule, Value};
 use arose::mix::mix;
 
 struct Known {
-    stats: Vec<Stats>,
+    statistics: Vec<PageStatistics>,
     prior: Prior,
 }
 
 impl Pages for Known {
-    fn stats(&self, page: u32) -> Option<Stats> {
-        self.stats.get(page as usize).copied()
+    fn statistics(&self, page: u32) -> Option<PageStatistics> {
+        self.statistics.get(page as usize).copied()
     }
 
     fn prior(&self, _: u32) -> &Prior {
@@ -31,23 +31,24 @@ pub fn run(n_pages: u32) -> Result<()> {
     let before = resident()?;
     let now = 1_000_000_000;
     let mut known = Known {
-        stats: Vec::with_capacity(n_pages as usize),
+        statistics: Vec::with_capacity(n_pages as usize),
         prior: Prior::default(),
     };
     for page in 0..n_pages {
         let random = mix(page.into());
         let age = (random % (EVERY as u64 * 86_400)) as u32;
-        let mut stats = Stats::new(now - age - 5_000_000, 0.2 + (random >> 50) as f64 / 4096.0);
-        stats.visit(now - age, random >> 40 & 7 == 0);
-        known.stats.push(stats);
+        let mut statistics =
+            PageStatistics::new(now - age - 5_000_000, 0.2 + (random >> 50) as f64 / 4096.0);
+        statistics.visit(now - age, random >> 40 & 7 == 0);
+        known.statistics.push(statistics);
     }
     let per_second = f64::from(n_pages) / (EVERY * 86_400.0);
     let mut schedule = Schedule::new(Value::Harmonic, 3600);
-    let sample: Vec<(Stats, &Prior)> = known
-        .stats
+    let sample: Vec<(PageStatistics, &Prior)> = known
+        .statistics
         .iter()
         .step_by((n_pages as usize / 500).max(1))
-        .map(|stats| (*stats, &known.prior))
+        .map(|statistics| (*statistics, &known.prior))
         .collect();
     schedule.calibrate(&sample, n_pages.into(), per_second, now);
     drop(sample);
@@ -68,7 +69,7 @@ pub fn run(n_pages: u32) -> Result<()> {
         let visits = schedule.tick(&known, now + tick, per_second);
         n_visits += visits.len();
         for page in visits {
-            known.stats[page as usize].visit(now + tick, page % 8 == 0);
+            known.statistics[page as usize].visit(now + tick, page % 8 == 0);
             schedule.add(page, &known, now + tick);
         }
         longest = longest.max(begun.elapsed().as_secs_f64());

@@ -70,10 +70,10 @@ fn main() {
     let url = url::Url::parse("https://example.org/dir/page").expect("a URL");
     for _ in 0..rounds.div_ceil(3) {
         for (mode, times) in modes.iter().zip(&mut times) {
-            let config = html::Config {
+            let config = html::HtmlConfig {
                 mode: *mode,
                 links: html::Links::Collect,
-                ..html::Config::default()
+                ..html::HtmlConfig::default()
             };
             let start = seconds();
             for page in &pages {

@@ -4,7 +4,14 @@ use std::num::NonZeroU32;
 
 use arose::digest::Digest;
 use arose::mix::SplitMix;
-use arose_dedup::index::{SiteTag, Sketch};
+use arose::rule::Criterion;
+use arose_dedup::Config;
+use arose_dedup::index::{Settings, SiteTag, Sketch};
+
+/// Returns the settings of an index of these documents: the policy `site`.
+pub(crate) fn settings() -> Settings {
+    Settings::agreeing_with(&Config::of(Criterion::SITE))
+}
 
 /// Returns the document with a number: six random super-shingles and a random simhash, like those
 /// of unrelated texts, on one of 46 sites per thousand documents.

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use arose_dedup::index::{Index, Settings};
+use arose_dedup::index::Index;
 
-use crate::documents::{name, sketch};
+use crate::documents::{name, settings, sketch};
 use crate::meter::{Meter, folder_bytes, peak_mib, quantile, thread_nanos};
 
 /// Number of documents inserted at a time.
@@ -13,7 +13,7 @@ const GROUP: u64 = 1000;
 
 /// Inserts documents into a new index and prints the cost after every two million.
 pub(crate) fn insert(folder: &Path, n_docs: u64) -> anyhow::Result<()> {
-    let index = Index::create(folder, Settings::default())?;
+    let index = Index::create(folder, settings())?;
     let generator = time_generator(n_docs.min(200_000));
     println!("generator: {generator:.2} us a document, taken off below");
     println!("documents   cpu s  wall s  docs/cpu s  runs  bytes/doc  peak MiB");
@@ -35,8 +35,8 @@ pub(crate) fn insert(folder: &Path, n_docs: u64) -> anyhow::Result<()> {
 }
 
 fn report(index: &Index, folder: &Path, meter: &Meter, generator: f64) -> anyhow::Result<()> {
-    let stats = index.stats()?;
-    let n_docs = stats.n_docs as f64;
+    let status = index.status()?;
+    let n_docs = status.n_docs as f64;
     let (cpu, wall) = meter.seconds();
     let (cpu, wall) = (
         cpu - generator * n_docs / 1e6,
@@ -45,7 +45,7 @@ fn report(index: &Index, folder: &Path, meter: &Meter, generator: f64) -> anyhow
     println!(
         "{n_docs:>9} {cpu:>7.1} {wall:>7.1} {:>11.0} {:>5} {:>10.1} {:>9}",
         n_docs / cpu,
-        stats.n_runs,
+        status.n_runs,
         folder_bytes(folder) as f64 / n_docs,
         peak_mib()
     );
@@ -72,7 +72,7 @@ pub(crate) fn query(folder: &Path, n_queries: u64) -> anyhow::Result<()> {
         "opened in {wall:.2} s, {cpu:.2} s of processor, peak {} MiB",
         peak_mib()
     );
-    let n_docs = index.stats()?.n_docs;
+    let n_docs = index.status()?.n_docs;
     for (what, start, expected) in [
         ("unseen, warming up", n_docs + 1_000_000_000, 0),
         ("unseen", n_docs + 2_000_000_000, 0),

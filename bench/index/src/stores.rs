@@ -9,9 +9,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use arose::mix::SplitMix;
-use arose_dedup::index::{Index, Settings};
+use arose_dedup::index::Index;
 
-use crate::documents::{name, sketch};
+use crate::documents::{name, settings, sketch};
 use crate::meter::{Meter, folder_bytes, peak_mib};
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -107,7 +107,7 @@ fn redb(folder: &Path, n_keys: u64) -> anyhow::Result<()> {
 }
 
 fn runs(folder: &Path, n_keys: u64) -> anyhow::Result<()> {
-    let index = Index::create(folder, Settings::default())?;
+    let index = Index::create(folder, settings())?;
     let n_docs = n_keys / PER_DOCUMENT;
     let meter = Meter::start();
     for start in (0..n_docs).step_by(1000) {

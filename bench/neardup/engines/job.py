@@ -1,6 +1,6 @@
-"""What the rivals' programs have in common: arguments, texts, shingles, results.
+"""Arguments, texts, shingles and results of the programs for other engines.
 
-Results name documents by row of the corpus, from 0. Ids are looked up when the run is scored,
+Results name documents by row of the corpus, from 0. IDs are looked up when the run is scored,
 outside the measured time.
 """
 
@@ -25,7 +25,7 @@ def arguments():
 
 
 def texts(path):
-    """The texts, parsed by the fastest parser that is installed."""
+    """Yields the texts, read with the fastest installed parser."""
     try:
         from orjson import loads
     except ImportError:
@@ -35,7 +35,7 @@ def texts(path):
 
 
 def shingles(text):
-    """The distinct shingles of a text, for engines that take sets; a short text is one shingle."""
+    """Returns the distinct shingles of a text, for engines that take sets; a short text is one shingle."""
     words = WORD.findall(text.lower())
     starts = [words[i:] for i in range(SHINGLE_WORDS)]
     return list({" ".join(window) for window in zip(*starts)}) or [" ".join(words)]

@@ -1,4 +1,4 @@
-"""FastSketchLSH: its sketch and its index; candidates are checked by their sketches."""
+"""FastSketchLSH, with its sketch and its index; candidates are verified by their sketches."""
 
 import numpy
 from FastSketchLSH import LSH, FastSimilaritySketch
@@ -28,7 +28,7 @@ def main():
 
 
 def read_sketches(texts):
-    """A row of numbers per document, in the order of the corpus."""
+    """Returns a row of numbers per document, in corpus order."""
     sketcher = FastSimilaritySketch(size=job.HASHES, seed=42)
     batches = []
     for start in range(0, len(texts), BATCH):

@@ -1,6 +1,6 @@
-"""daft: it reads, normalises and sketches; the bands are grouped here, with numpy.
+"""daft, which reads, normalizes and sketches; this script groups the bands with numpy.
 
-Nothing is checked: whatever agrees in a band is one cluster.
+Candidates are not verified: documents that agree in a band form a cluster.
 """
 
 import daft
@@ -26,7 +26,7 @@ def main():
 
 
 def read_sketches(path):
-    """A row of numbers per document, in the order of the corpus."""
+    """Returns a row of numbers per document, in corpus order."""
     words = normalize(daft.col("text"), remove_punct=True, lowercase=True, white_space=True)
     sketch = minhash(
         words, num_hashes=job.HASHES, ngram_size=job.SHINGLE_WORDS, hash_function="xxhash3_64"

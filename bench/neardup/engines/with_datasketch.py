@@ -1,4 +1,4 @@
-"""datasketch: MinHash and MinHashLSH; candidates are checked by their sketches."""
+"""datasketch, with MinHash and MinHashLSH; candidates are verified by their sketches."""
 
 from datasketch import MinHash, MinHashLSH
 
@@ -7,7 +7,7 @@ import job
 
 def main():
     options = job.arguments()
-    # Copies share its permutations, which take longer to draw than a text to sketch.
+    # Copies share its permutations, which take longer to generate than a text takes to sketch.
     empty = MinHash(num_perm=job.HASHES, seed=1)
     index = MinHashLSH(num_perm=job.HASHES, params=(job.BANDS, job.ROWS))
     sketches = []

@@ -1,7 +1,7 @@
-"""datatrove: signatures, buckets and clusters, one task each; words are what blanks separate.
+"""datatrove, with one task each for signatures, buckets and clusters; words are separated by spaces.
 
-Nothing is checked: whatever agrees in a bucket is one cluster. Its own tokeniser of words, spaCy's,
-takes many times as long, so the texts are split at blanks after its own normalisation.
+Candidates are not verified: documents that agree in a bucket form a cluster. Its default tokenizer,
+spaCy, takes many times as long, so texts are split at spaces after its own normalization.
 """
 
 import os
@@ -46,7 +46,7 @@ def main():
 
 
 def read_clusters(path):
-    """Pairs of document and cluster, 32 bits each; no file where there is no cluster."""
+    """Returns pairs of document and cluster, 32 bits each. If there are no clusters, no file exists."""
     if not os.path.exists(path):
         return []
     with open(path, "rb") as file:

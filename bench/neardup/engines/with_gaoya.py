@@ -1,4 +1,4 @@
-"""gaoya: its index of texts, filled and asked in bulk; it checks candidates by their sketches."""
+"""gaoya, whose index of texts is filled and queried in bulk; it verifies candidates by sketches."""
 
 from gaoya.minhash import MinHashStringIndex
 

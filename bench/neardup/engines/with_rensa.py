@@ -1,4 +1,4 @@
-"""rensa: RMinHash and its index; candidates are checked by their sketches."""
+"""rensa, with RMinHash and its index; candidates are verified by their sketches."""
 
 from rensa import RMinHash, RMinHashLSH
 

@@ -1,6 +1,6 @@
-"""text-dedup: its own command, one process; the clusters are in the union-find it leaves behind.
+"""text-dedup, run as its command in one process; the clusters are in the union-find that it writes.
 
-Nothing is checked: whatever agrees in a band is one cluster.
+Candidates are not verified: documents that agree in a band form a cluster.
 """
 
 import os

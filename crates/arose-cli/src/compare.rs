@@ -36,10 +36,11 @@ use crate::policy::PolicyName;
   arose compare --policy combined page.txt mirror.txt
   curl -s example.org | arose compare - kept.html
   arose compare pages.jsonl pages.jsonl --document-a p1 --document-b p7
-  arose compare --policy content --among crawl/ page.html other.html
+  arose compare --among crawl/ page.html other.html
 
-`arose help policies` describes the policies. With --policy content, shows both texts side by side;
-text that other pages of the site repeat, in A, B and --among, counts less.")]
+`arose help policies` describes the policies. The policy content, the default,
+shows both texts side by side; text that other pages of the site repeat, in A, B and --among,
+counts less.")]
 pub(crate) struct Options {
     /// File with one document; `-` is standard input
     a: PathBuf,
@@ -54,9 +55,9 @@ pub(crate) struct Options {
     /// Tokens per shingle [default: 5, or 8 for the policies b, c, combined, site and site-union]
     #[arg(short = 'w', long, value_name = "N", value_parser = positive)]
     shingle: Option<NonZeroUsize>,
-    /// Definition of a duplicate; see `arose help policies`
-    #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
-    policy: PolicyName,
+    /// Definition of a duplicate; see `arose help policies` [default: content]
+    #[arg(long, value_enum)]
+    policy: Option<PolicyName>,
     /// Minimum similarity (policy jaccard) or containment (policy contained) [default: 0.8,
     /// or 0.9 for contained]
     #[arg(long, value_name = "J", value_parser = threshold)]
@@ -90,7 +91,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let w = options.shingle.unwrap_or(policy.criterion.default_w());
     let profiler = Profiler::new(w);
     let mut counter = content::Counter::new();
-    let is_content = options.policy == PolicyName::Content;
+    let is_content = options.policy() == PolicyName::Content;
     let mut count = |document: &Document| {
         if is_content {
             counter.push(document);
@@ -143,9 +144,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         .context("cannot write the result")
 }
 
+impl Options {
+    /// The policy, given or by default.
+    fn policy(&self) -> PolicyName {
+        PolicyName::chosen(self.policy, self.threshold.is_some())
+    }
+}
+
 /// Rejects options that have no effect under the policy.
 fn check_settings(options: &Options) -> anyhow::Result<()> {
-    let policy = options.policy;
+    let policy = options.policy();
     ensure!(
         policy != PolicyName::Url,
         "--policy url compares URLs, not texts; choose another policy"
@@ -264,7 +272,7 @@ fn document(
 
 fn policy(options: &Options) -> Policy {
     Policy {
-        criterion: options.policy.criterion(options.threshold),
+        criterion: options.policy().criterion(options.threshold),
         short: ShortPolicy::ExactOnly,
     }
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use arose_crawl::counters::{Counter, Counters};
-use arose_crawl::settings::{DuplicateLinks, Focus, Reach, TEMPLATE};
+use arose_crawl::settings::{DuplicateLinks, FocusSettings, Reach, TEMPLATE};
 use arose_crawl::{Control, End, Settings, Summary};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ use crate::progress::watch;
 use crate::read::Outcome;
 use crate::signals::{self, Actions};
 
-/// Crawl websites politely and drop duplicates on the way.
+/// Crawl websites politely and recognize duplicates on the way.
 ///
 /// Starts from SEEDs (URLs, files of URLs, sitemaps; `-` is standard input) and writes to DIR:
 /// archive/*.warc.gz with every response and archive/*.cdxj, which locates each of them. A page
@@ -54,7 +54,7 @@ use crate::signals::{self, Actions};
   arose crawl failures crawl                # failed URLs, by reason
   arose crawl retry crawl                   # URLs that could not be reached
   arose crawl -o crawl --recrawl --every 30d # visits pages again
-  arose crawl plan crawl --per-second 0.5   # what visits would buy
+  arose crawl plan crawl --per-second 0.5   # the effect of more visits
   arose crawl refresh crawl https://example.org/news
   arose crawl https://example.org/ -o music --topic music.toml --contact me@example.org
   arose crawl pause crawl                   # and resume, and reload
@@ -457,7 +457,7 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
         None => settings.duplicates.links,
     };
     if let Some(topic) = &options.topic {
-        settings.focus = Focus::read(topic)?;
+        settings.focus = FocusSettings::read(topic)?;
     }
     add_new(&mut settings.network.name_servers, &options.name_server);
     settings.recrawl.on |= options.recrawl;
@@ -565,7 +565,7 @@ fn summary_json(summary: &Summary) -> Value {
         "lost_for_now": summary.n_lost,
         "put_aside": summary.n_aside,
         "hosts": summary.n_hosts,
-        "answers": summary.n_fetched,
+        "responses": summary.n_fetched,
         "seconds": summary.elapsed.as_secs_f64(),
         "counters": counters_json(&summary.counters),
     })

@@ -43,7 +43,8 @@ use summary::{outcome, tell};
 #[command(after_help = "Examples:
   arose dedup corpus.jsonl -o out
   arose dedup 'crawl/*.warc.gz' -o out --policy site
-  arose dedup pages/ -o out --threshold 0.9 --keep longest
+  arose dedup pages/ -o out --remove content --keep longest
+  arose dedup corpus.jsonl -o out --policy jaccard --threshold 0.9
   zcat corpus.jsonl.gz | arose dedup - -o out
   arose dedup crawl -o out                    # the directory of arose crawl
   arose dedup corpus.parquet -o out --dry-run
@@ -63,9 +64,9 @@ pub(crate) struct Options {
     /// Output directory; created if missing
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Definition of a duplicate; see `arose help policies`
-    #[arg(long, value_enum, default_value_t = PolicyName::Jaccard)]
-    policy: PolicyName,
+    /// Definition of a duplicate; see `arose help policies` [default: content]
+    #[arg(long, value_enum)]
+    policy: Option<PolicyName>,
     /// Minimum Jaccard similarity of duplicates (policy jaccard), or share of a document that
     /// another contains (policy contained) [default: 0.8, or 0.9 for contained]
     #[arg(long, value_name = "J", value_parser = threshold)]
@@ -103,8 +104,8 @@ pub(crate) struct Options {
     /// Drop empty documents; otherwise they are kept and are never duplicates
     #[arg(long)]
     drop_empty: bool,
-    /// Which versions of a page to read, if the input has several of a URL; superseded ones are
-    /// dropped
+    /// Which versions of a page to keep, if the input has several of a URL; current reads the input
+    /// twice
     #[arg(long, value_enum, default_value_t = VersionsName::All)]
     versions: VersionsName,
     /// How to match documents shorter than two shingles [default: exact]
@@ -203,12 +204,22 @@ enum ExactName {
     Bytes,
 }
 
+/// Versions of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum VersionsName {
+pub(crate) enum VersionsName {
     /// All of them
     All,
-    /// The one fetched last; reads the input twice
+    /// The one fetched last
     Current,
+}
+
+impl From<VersionsName> for Versions {
+    fn from(name: VersionsName) -> Self {
+        match name {
+            VersionsName::All => Self::All,
+            VersionsName::Current => Self::Current,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -268,9 +279,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(outcome(&summary))
 }
 
+impl Options {
+    /// The policy, given or by default.
+    fn policy(&self) -> PolicyName {
+        let has_options_of_jaccard = self.threshold.is_some()
+            || self.recall.is_some()
+            || self.w.is_some()
+            || self.cjk_w.is_some()
+            || self.verify.is_some()
+            || self.short.is_some();
+        PolicyName::chosen(self.policy, has_options_of_jaccard)
+    }
+}
+
 /// Returns an error for options that have no effect with the policy or with --keep.
 fn check_used(options: &Options) -> anyhow::Result<()> {
-    let policy = options.policy;
+    let policy = options.policy();
     let is_jaccard = policy == PolicyName::Jaccard;
     let is_near = policy.has_sketches();
     let is_content = policy == PolicyName::Content;
@@ -313,7 +337,7 @@ fn check_used(options: &Options) -> anyhow::Result<()> {
 fn config(options: &Options) -> anyhow::Result<Config> {
     let criterion = match options.remove {
         Some(level) => level.criterion(),
-        None => options.policy.criterion(options.threshold),
+        None => options.policy().criterion(options.threshold),
     };
     let default = Config::default();
     let index = options.against.iter().cloned();
@@ -352,10 +376,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
             true => Empty::Drop,
             false => Empty::Keep,
         },
-        versions: match options.versions {
-            VersionsName::All => Versions::All,
-            VersionsName::Current => Versions::Current,
-        },
+        versions: options.versions.into(),
         cap: options.cap.unwrap_or(default.cap),
         pairs: match options.pairs {
             PairsName::Verified => ListedPairs::Verified,
@@ -413,7 +434,7 @@ fn announce(options: &Options, config: &Config) -> anyhow::Result<()> {
         .filter_map(|s| Some(format!("{:.4} at {s}", at(s)?)))
         .collect();
     let method = arose_dedup::method(config)?;
-    match (look().is_verbose, options.policy.has_sketches()) {
+    match (look().is_verbose, options.policy().has_sketches()) {
         (false, _) => {}
         (true, false) => say(format_args!("arose dedup: {method}")),
         (true, true) => say(format_args!(

@@ -27,7 +27,7 @@ use crate::read::Outcome;
 ///
 /// Needs no network: the web is served on loopback, with mirrors, near mirrors, templates, session
 /// IDs in URLs, an endless calendar and robots.txt files of many kinds. The crawl waits a tenth of
-/// a second between requests to a host and drops duplicates on the way. Then the archive is
+/// a second between requests to a host and recognizes duplicates on the way. Then the archive is
 /// deduplicated, and the last lines show what to open: a report, and the web pages of
 /// `arose serve`, which --serve starts immediately.
 #[derive(clap::Args)]

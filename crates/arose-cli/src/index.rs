@@ -4,9 +4,10 @@ mod add;
 mod passages;
 mod query;
 
+use std::fs;
 use std::io::{self, BufRead as _, BufWriter, Write};
 use std::num::{NonZeroU16, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use arose::Threshold;
@@ -28,9 +29,10 @@ use crate::read::Outcome;
 
 /// Maintain an index of documents and look up duplicates in it.
 ///
-/// An index is a directory with sketches of documents, not the documents: about 465 bytes per
-/// document, about 215 bytes with the policies b, c, combined and site, or about 1.5 kB with the
-/// policy content. One process can write to it while others read. It survives a kill at any moment.
+/// An index is a directory with sketches of documents, not the documents: about 1.5 kB per document
+/// with the default policy content, about 465 bytes with jaccard, and about 215 bytes with b, c,
+/// combined and site. One process can write to it while others read. It survives a kill at any
+/// moment.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   arose index create seen
@@ -38,7 +40,7 @@ use crate::read::Outcome;
   arose index query seen tomorrow.jsonl
   arose index query seen < page.txt
   arose index remove seen https://example.org/gone
-  arose index stats seen")]
+  arose index status seen")]
 pub(crate) struct Options {
     #[command(subcommand)]
     command: Command,
@@ -50,7 +52,7 @@ enum Command {
     Add(add::Options),
     Query(query::Options),
     Remove(Remove),
-    Stats(Stats),
+    Status(StatusOptions),
     /// Check every file for damage.
     ///
     /// Reports the first damaged file. Changes nothing.
@@ -70,7 +72,6 @@ enum Command {
 #[command(after_help = "Examples:
   arose index create seen
   arose index create --policy site seen
-  arose index create --policy content seen
   arose index create --policy b --keys mega seen
   arose index create --minhash 200 --agree 160 seen
   arose index create --passages --min 13 books
@@ -87,9 +88,9 @@ struct Create {
     /// Minimum length of a passage in tokens, with --passages [default: 50]
     #[arg(long, value_name = "N", requires = "passages")]
     min: Option<usize>,
-    /// Definition of a duplicate; see `arose help policies`
-    #[arg(long, value_enum, default_value_t = PolicyName::Jaccard, conflicts_with = "passages")]
-    policy: PolicyName,
+    /// Definition of a duplicate; see `arose help policies` [default: content]
+    #[arg(long, value_enum, conflicts_with = "passages")]
+    policy: Option<PolicyName>,
     /// Minimum Jaccard similarity (policy jaccard) [default: 0.8]
     #[arg(long, value_name = "J", value_parser = threshold, conflicts_with = "passages")]
     threshold: Option<Threshold>,
@@ -154,9 +155,9 @@ struct Remove {
 /// Show document counts, disk use and memory use.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  arose index stats seen
-  arose index stats --json seen")]
-struct Stats {
+  arose index status seen
+  arose index status --json seen")]
+struct StatusOptions {
     /// Directory of the index
     #[arg(value_name = "INDEX")]
     folder: PathBuf,
@@ -180,7 +181,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         Command::Add(options) => add::run(options),
         Command::Query(options) => query::run(options),
         Command::Remove(options) => remove(options),
-        Command::Stats(options) => stats(options),
+        Command::Status(options) => status(options),
         Command::Verify(options) => verify(options),
         Command::Compact(options) => compact(options),
     }
@@ -190,17 +191,18 @@ fn create(options: &Create) -> anyhow::Result<Outcome> {
     if options.passages {
         return passages::create(&options.folder, options.min);
     }
-    let is_indexed = options.policy.has_sketches() || options.policy == PolicyName::Exact;
+    let policy = options.policy();
+    let is_indexed = policy.has_sketches() || policy == PolicyName::Exact;
     ensure!(
         is_indexed,
         "an index does not support --policy {}; use that policy with `arose dedup`",
-        options.policy.criterion(None).name()
+        policy.criterion(None).name()
     );
     check_used(options)?;
     let default = Settings::default();
     let criterion = match options.remove {
         Some(level) => level.criterion(),
-        None => options.policy.criterion(options.threshold),
+        None => policy.criterion(options.threshold),
     };
     let settings = Settings {
         kind: kind(options, criterion),
@@ -213,8 +215,21 @@ fn create(options: &Create) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
+impl Create {
+    /// The policy, given or by default.
+    fn policy(&self) -> PolicyName {
+        let has_options_of_jaccard = self.threshold.is_some()
+            || self.recall.is_some()
+            || self.shingle.is_some()
+            || self.cjk_shingle.is_some()
+            || self.short.is_some()
+            || self.samples.is_some();
+        PolicyName::chosen(self.policy, has_options_of_jaccard)
+    }
+}
+
 fn check_used(options: &Create) -> anyhow::Result<()> {
-    let policy = options.policy;
+    let policy = options.policy();
     let is_jaccard = policy == PolicyName::Jaccard;
     let is_content = policy == PolicyName::Content;
     let is_near = policy != PolicyName::Exact;
@@ -279,21 +294,21 @@ fn remove(options: &Remove) -> anyhow::Result<Outcome> {
     })
 }
 
-fn stats(options: &Stats) -> anyhow::Result<Outcome> {
+fn status(options: &StatusOptions) -> anyhow::Result<Outcome> {
     if is_index(&options.folder) {
-        return passages::stats(&options.folder, options.json);
+        return passages::status(&options.folder, options.json);
     }
     let reader = Reader::open(&options.folder)?;
-    let stats = reader.stats();
+    let status = reader.status();
     let rows = [
-        ("documents", stats.n_docs),
-        ("removed", stats.n_dead),
-        ("in_log", stats.n_recent),
-        ("sorted_runs", stats.n_runs as u64),
-        ("record_files", stats.n_record_files as u64),
-        ("entries", stats.n_entries),
-        ("disk_bytes", stats.disk_bytes),
-        ("memory_bytes", stats.memory_bytes),
+        ("documents", status.n_docs),
+        ("removed", status.n_dead),
+        ("in_log", status.n_recent),
+        ("sorted_runs", status.n_runs as u64),
+        ("record_files", status.n_record_files as u64),
+        ("entries", status.n_entries),
+        ("disk_bytes", bytes_on_disk(&options.folder)?),
+        ("memory_bytes", status.memory_bytes),
     ];
     let policy = reader.settings().describe();
     let mut out = BufWriter::new(io::stdout().lock());
@@ -316,6 +331,15 @@ fn stats(options: &Stats) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
+/// Bytes of all files of an index, the log included. A file that a writer removes meanwhile does
+/// not count.
+fn bytes_on_disk(folder: &Path) -> anyhow::Result<u64> {
+    let files =
+        fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    let sizes = files.flatten().filter_map(|file| file.metadata().ok());
+    Ok(sizes.map(|file| file.len()).sum())
+}
+
 fn verify(options: &Folder) -> anyhow::Result<Outcome> {
     passages::refuse(&options.folder, "verify")?;
     let verified = index::verify(&options.folder)?;
@@ -331,9 +355,9 @@ fn verify(options: &Folder) -> anyhow::Result<Outcome> {
 fn compact(options: &Folder) -> anyhow::Result<Outcome> {
     passages::refuse(&options.folder, "compact")?;
     let index = Index::open(&options.folder)?;
-    let before = index.stats()?;
+    let before = index.status()?;
     index.compact()?;
-    let after = index.stats()?;
+    let after = index.status()?;
     remark(format_args!(
         "{} in {} bytes; reclaimed {}",
         counted(after.n_docs, "document", "documents"),

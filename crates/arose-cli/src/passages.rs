@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use arose::passage::{Scope, Unit};
 use arose_dedup::passages::against::{self, Reference};
-use arose_dedup::passages::{Choices, Config, Digits, Tokens, Which};
+use arose_dedup::passages::{Choices, Digits, PassagesConfig, Tokens, Which};
 use arose_dedup::report::html::counted;
 use arose_dedup::{OnLoss, Progress, Start};
 use clap::ValueEnum;
@@ -263,7 +263,7 @@ fn choices(options: &Options) -> Choices {
     }
 }
 
-fn config(options: &Options, choices: &Choices) -> Config {
+fn config(options: &Options, choices: &Choices) -> PassagesConfig {
     let mut corpus = options.corpus.config(vec![options.output.clone()]);
     corpus::allow_large_documents(&mut corpus);
     let memory = options.memory.unwrap_or_else(arose_dedup::default_memory);

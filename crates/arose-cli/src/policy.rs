@@ -11,10 +11,10 @@ use clap::ValueEnum;
 
 /// Help on policies, the topic `policies`.
 pub(crate) const HELP: &str = "\
-exact       the text is the same after Unicode and whitespace normalization, symbols included
-jaccard     the similarity (the share of common shingles) is at least --threshold
 content     the texts have the same content in the same order; text that a site repeats on its
             other pages counts less. --remove decides whether other versions are dropped
+jaccard     the similarity (the share of common shingles) is at least --threshold
+exact       the text is the same after Unicode and whitespace normalization, symbols included
 b           at least 2 of 6 super-shingles match (Broder)
 c           at least 372 of 384 simhash bits match (Charikar)
 combined    b, and at least 355 bits match (Henzinger)
@@ -25,10 +25,13 @@ contained   a longer kept document contains --threshold of its shingles, by defa
 url         the normalized URL is the same, whatever the text
 
 Exact duplicates are duplicates under every policy except url. Texts shorter than twice the shingle
-length are duplicates only if exact, unless --short any is given. `arose dedup` verifies jaccard and
-contained on the texts; an index estimates from sketches and has no contained or url. With content,
-an index knows what a site repeats from the pages that it was given so far.
-docs/defaults.md says why jaccard at 0.8 is the default.";
+length are duplicates only if exact, unless --short any is given. `arose dedup` verifies content,
+jaccard and contained on the texts; an index estimates from sketches and has no contained or url.
+With content, an index knows what a site repeats from the pages that were added so far.
+
+The default is content. Without --policy, an option that only other policies have (--threshold,
+--recall, --shingle, --cjk-shingle, --verify, --short, --minhash) means jaccard. docs/defaults.md
+gives the reasons.";
 
 /// Definition of a duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,11 +84,23 @@ pub(crate) enum SiteName {
 }
 
 impl PolicyName {
+    /// The policy of [`Criterion::DEFAULT`].
+    const DEFAULT: Self = Self::Content;
+
+    /// The policy that was given. Without one, options of the policy jaccard mean that policy.
+    pub(crate) fn chosen(given: Option<Self>, has_options_of_jaccard: bool) -> Self {
+        match given {
+            Some(policy) => policy,
+            None if has_options_of_jaccard => Self::Jaccard,
+            None => Self::DEFAULT,
+        }
+    }
+
     /// The duplicate criterion of the policy.
     pub(crate) fn criterion(self, threshold: Option<Threshold>) -> Criterion {
         match self {
             Self::Exact => Criterion::Exact,
-            Self::Jaccard => threshold.map_or_else(Criterion::default, Criterion::Jaccard),
+            Self::Jaccard => threshold.map_or_else(Criterion::jaccard, Criterion::Jaccard),
             Self::Content => Criterion::Content(Remove::default()),
             Self::B => Criterion::PUBLISHED_B,
             Self::C => Criterion::PUBLISHED_C,
@@ -157,6 +172,16 @@ pub(crate) fn site_kind(name: Option<SiteName>) -> SiteKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The library defines the default once.
+    #[test]
+    fn issue_24_the_default_is_that_of_the_library() {
+        assert_eq!(PolicyName::DEFAULT.criterion(None), Criterion::DEFAULT);
+        assert_eq!(PolicyName::chosen(None, false), PolicyName::DEFAULT);
+        assert_eq!(PolicyName::chosen(None, true), PolicyName::Jaccard);
+        let given = Some(PolicyName::Site);
+        assert_eq!(PolicyName::chosen(given, true), PolicyName::Site);
+    }
 
     /// The library defines the names once, and the help has a line for each.
     #[test]

@@ -36,9 +36,9 @@ use crate::quality;
   arose read --exclude node_modules --all-text project/
 
 Modes, for web pages:
-  henzinger  all text and the URLs of links, for duplicate detection
-  visible    all text without URLs and images
-  content    the main content, without navigation and notices
+  visible    all text that readers see, without URLs and images
+  henzinger  all text with the URLs of links and images
+  content    the main content, without navigation and notices; all visible text if there is none
   plain      the source as it is
 
 Files in directories:

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context;
-use arose_dedup::report::html::counted;
+use arose_crawl::GonePages;
+use arose_dedup::report::html::{Count, counted};
 use arose_search::{
     Collapse, Config, Folder, Fragment, Hit, Index, Kind, Order, Progress, Query, Request, Results,
     Scope, Updated,
@@ -16,6 +17,7 @@ use arose_search::{
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use crate::dedup::VersionsName;
 use crate::output::{printable, remark, say, write_json};
 use crate::progress::{Step, watch};
 use crate::read::Outcome;
@@ -77,7 +79,11 @@ pub(crate) struct Options {
     /// Show only kept documents
     #[arg(long)]
     kept: bool,
-    /// Maximum number of results per site; 0 for any number [default: 2, or 0 with --collapse none]
+    /// Which versions of a page to search, if the input has several of a URL
+    #[arg(long, value_enum, default_value_t = VersionsName::Current)]
+    versions: VersionsName,
+    /// Maximum number of results per site, unless all are from one; 0 for any number
+    /// [default: 2, or 0 with --collapse none]
     #[arg(long, value_name = "N")]
     per_site: Option<usize>,
     /// Print one JSON object
@@ -181,6 +187,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
             true => Scope::Kept,
             false => Scope::All,
         },
+        versions: options.versions.into(),
         per_site: options.per_site.unwrap_or(match options.collapse {
             Level::None => 0,
             Level::Content | Level::Same => PER_SITE,
@@ -189,10 +196,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
     let folder = folder(&options.folder, options.index.as_deref())?;
     let index = index(&folder, options.rebuild)?;
     let results = index.search(&query, &request)?;
+    if results.n_documents == 0 && options.versions == VersionsName::Current {
+        hint_at_earlier(&index, &query)?;
+    }
+    let gone = arose_crawl::gone_pages(&options.folder)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let written = match options.json {
-        true => write_json(&mut out, &as_json(&results)),
-        false => write_text(&mut out, &results),
+        true => write_json(&mut out, &as_json(&results, &gone)),
+        false => write_text(&mut out, &results, &gone),
     };
     written
         .and_then(|()| out.flush())
@@ -230,8 +241,8 @@ fn tell(folder: &Folder, updated: &Updated) {
         remark(format_args!(
             "arose: {} in the search index, {} added, {} removed",
             counted(updated.n_documents, "document", "documents"),
-            updated.n_added,
-            updated.n_removed
+            Count(updated.n_added),
+            Count(updated.n_removed)
         ));
     }
     for file in &updated.incomplete {
@@ -271,17 +282,37 @@ fn step_of(progress: &Progress) -> impl FnMut() -> Step + Send {
     }
 }
 
-fn write_text(out: &mut impl Write, results: &Results) -> io::Result<()> {
+/// Says so if only versions match that are no longer current.
+fn hint_at_earlier(index: &Index, query: &Query) -> anyhow::Result<()> {
+    let request = Request {
+        limit: 1,
+        ..Request::default()
+    };
+    let n = index.search(query, &request)?.n_documents;
+    if n > 0 {
+        let versions = counted(n, "earlier version matches", "earlier versions match");
+        remark(format_args!("{versions}; search them with --versions all"));
+    }
+    Ok(())
+}
+
+/// Whether the crawler found nothing at the URL of a result at its last three visits.
+fn is_gone(hit: &Hit, gone: &GonePages) -> bool {
+    hit.url.as_deref().is_some_and(|url| gone.has(url))
+}
+
+fn write_text(out: &mut impl Write, results: &Results, gone: &GonePages) -> io::Result<()> {
     let (n_documents, n_results) = (results.n_documents, results.n_results);
     write!(out, "{}", counted(n_documents, "document", "documents"))?;
     if n_documents != n_results {
         write!(out, " in {}", counted(n_results, "result", "results"))?;
     }
     writeln!(out)?;
-    results.hits.iter().try_for_each(|hit| write_hit(out, hit))
+    let mut hits = results.hits.iter();
+    hits.try_for_each(|hit| write_hit(out, hit, is_gone(hit, gone)))
 }
 
-fn write_hit(out: &mut impl Write, hit: &Hit) -> io::Result<()> {
+fn write_hit(out: &mut impl Write, hit: &Hit, is_gone: bool) -> io::Result<()> {
     let number = hit.rank + 1;
     let address = hit.url.as_ref().unwrap_or(&hit.id);
     let name = hit.title.as_deref().filter(|title| !title.is_empty());
@@ -300,6 +331,9 @@ fn write_hit(out: &mut impl Write, hit: &Hit) -> io::Result<()> {
     if !words.is_empty() {
         writeln!(out, "     {}", printable(words.trim()))?;
     }
+    if is_gone {
+        writeln!(out, "     gone: not found at three visits")?;
+    }
     if let Some(duplicates) = hit.duplicates() {
         writeln!(out, "     and {duplicates}")?;
     }
@@ -309,8 +343,15 @@ fn write_hit(out: &mut impl Write, hit: &Hit) -> io::Result<()> {
     Ok(())
 }
 
-fn as_json(results: &Results) -> Value {
-    let hits: Vec<Value> = results.hits.iter().map(hit_as_json).collect();
+fn as_json(results: &Results, gone: &GonePages) -> Value {
+    let hits = results.hits.iter().map(|hit| {
+        let mut value = hit_as_json(hit);
+        if is_gone(hit, gone) {
+            value["gone"] = true.into();
+        }
+        value
+    });
+    let hits: Vec<Value> = hits.collect();
     json!({
         "documents": results.n_documents,
         "results": results.n_results,

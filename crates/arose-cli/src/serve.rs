@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::ensure;
-use arose_search::Folder;
+use arose_search::{Folder, Versions};
 use arose_web::Config;
 
+use crate::dedup::VersionsName;
 use crate::output::say;
 use crate::read::Outcome;
 
@@ -40,6 +41,9 @@ pub(crate) struct Options {
     /// Pairs to rate per similarity range
     #[arg(long, value_name = "N", default_value_t = SAMPLE)]
     sample: usize,
+    /// Which versions of a page to search, if the input has several of a URL
+    #[arg(long, value_enum, default_value_t = VersionsName::Current)]
+    versions: VersionsName,
     /// Directory for the search index, if DIR is read-only
     #[arg(long, value_name = "DIR")]
     index: Option<PathBuf>,
@@ -70,6 +74,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         token: options.token.clone(),
         seed: options.seed,
         n_per_stratum: options.sample,
+        versions: options.versions.into(),
         watch: WATCH,
     };
     let is_open = !config.address.ip().is_loopback();
@@ -91,6 +96,7 @@ pub(crate) fn serve_here(folder: &Path, address: SocketAddr) -> anyhow::Result<(
         token: None,
         seed: SEED,
         n_per_stratum: SAMPLE,
+        versions: Versions::Current,
         watch: WATCH,
     };
     serve(crate::search::folder(folder, None)?, false, &config)

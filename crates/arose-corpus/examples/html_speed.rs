@@ -19,7 +19,7 @@ use std::io::{self, BufRead, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use arose_corpus::html::{Config, Links, Mode, extract};
+use arose_corpus::html::{HtmlConfig, Links, Mode, extract};
 use url::Url;
 
 struct Page {
@@ -75,11 +75,11 @@ fn time(pages: &[Page], mode: Mode, links: Links) -> (f64, usize) {
     (seconds, pages.iter().map(|page| page.html.len()).sum())
 }
 
-fn config(mode: Mode, links: Links) -> Config {
-    Config {
+fn config(mode: Mode, links: Links) -> HtmlConfig {
+    HtmlConfig {
         mode,
         links,
-        ..Config::default()
+        ..HtmlConfig::default()
     }
 }
 

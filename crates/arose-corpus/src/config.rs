@@ -13,7 +13,7 @@ pub struct Config {
     /// Size limits.
     pub limits: Limits,
     /// How web pages are read.
-    pub html: html::Config,
+    pub html: html::HtmlConfig,
     /// Which HTTP responses are documents.
     pub statuses: Statuses,
     /// How revisit records are read.
@@ -34,7 +34,7 @@ impl Default for Config {
         Self {
             fields: Fields::default(),
             limits: Limits::default(),
-            html: html::Config::default(),
+            html: html::HtmlConfig::default(),
             statuses: Statuses::Any,
             revisits: Revisits::default(),
             files: Files::default(),

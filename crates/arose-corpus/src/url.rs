@@ -55,12 +55,12 @@ pub struct Normalizer {
     /// How to treat session IDs and tracking parameters.
     pub crumbs: Crumbs,
     /// Whether URLs of local files are accepted.
-    pub files: Files,
+    pub files: FileUrls,
 }
 
 /// Whether `file:` URLs are accepted. Their normalized URLs have a host: `file://localhost/path`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Files {
+pub enum FileUrls {
     /// They are rejected.
     #[default]
     Refuse,
@@ -149,7 +149,7 @@ impl Normalizer {
             ParseError::RelativeUrlWithoutBase => Invalid::Relative,
             error => Invalid::Syntax(error),
         })?;
-        let is_file = parsed.scheme() == "file" && self.files == Files::Accept;
+        let is_file = parsed.scheme() == "file" && self.files == FileUrls::Accept;
         if !is_file && !matches!(parsed.scheme(), "http" | "https") {
             return Err(Invalid::Scheme);
         }

@@ -12,9 +12,9 @@
 use std::collections::HashMap;
 use std::io::Read;
 
-use arose::focus::{Linear, Score, Words};
+use arose::focus::{Linear, PageScorer, Words};
 use arose_crawl::focus::Focus;
-use arose_crawl::rehearsal::{Focused, Rehearsal, Seen, Site};
+use arose_crawl::rehearsal::{Focused, Rehearsal, SeenPage, Site};
 use arose_crawl::settings::{Budget, Order};
 use serde_json::Value;
 
@@ -131,7 +131,7 @@ impl<'a> Task<'a> {
                 let title = &self.articles[to as usize].title;
                 (to, title.replace('_', " "), format!("/wiki/{title}"))
             };
-            Seen {
+            SeenPage {
                 words: article.words.clone(),
                 links: article.links.iter().map(link).collect(),
             }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use arose::mix::{SplitMix, mix};
 use arose_crawl::fingerprint::Fingerprint;
-use arose_crawl::seen::{Config, Entry, Membership, Seen};
+use arose_crawl::seen::{Entry, Membership, Seen, SeenConfig};
 use arose_crawl::url::{NormalUrl, Normalizer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let n_new = number(50)? * 1_000_000;
     let n_batch = number(1 << 16)?;
-    let mut config = Config::default();
+    let mut config = SeenConfig::default();
     config.buffer_keys = number(config.buffer_keys as u64)? as usize;
     let mut seen = Seen::open(Path::new(&folder), config)?;
     let mut random = SplitMix::new(1);

@@ -35,10 +35,10 @@ use crate::pages::Position;
 use crate::settings::Settings;
 pub(crate) use names::{cdxj_path, files, index_files, warc_path};
 pub(crate) use pack::Packer;
-pub(crate) use record::{Note, Packed, Record, bare_media_type, payload_digest};
+pub(crate) use record::{Note, Packed, Record, SKETCH, bare_media_type, payload_digest};
 use record::{digest, record_id};
 pub(crate) use scan::{
-    FileScan, Stored, bears_out, mend_index, name_in_line, place_of_line, read_at,
+    FileScan, Heads, Stored, bears_out, mend_index, name_in_line, place_of_line, read_at,
 };
 
 /// Number of bytes collected before a write.
@@ -48,7 +48,7 @@ const BUFFER: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Archive {
     folder: PathBuf,
-    config: Config,
+    config: ArchiveConfig,
     /// Number of the file being written, and its name without the ending.
     pub(crate) file: u64,
     stem: String,
@@ -68,14 +68,14 @@ pub(crate) struct Archive {
 
 /// The settings of archives.
 #[derive(Debug, Clone)]
-pub(crate) struct Config {
+pub(crate) struct ArchiveConfig {
     max_file: u64,
     prefix: String,
     /// The fields of a `warcinfo` record.
     info: String,
 }
 
-impl Config {
+impl ArchiveConfig {
     /// Takes the settings of archives from the settings of a crawl.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl Archive {
     pub(crate) fn open(
         folder: &Path,
         extent: Extent,
-        config: Config,
+        config: ArchiveConfig,
         date: i64,
     ) -> Result<Self, Error> {
         check(folder, extent)?;

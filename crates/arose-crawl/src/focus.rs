@@ -33,7 +33,7 @@ pub(crate) use judge::{Judge, Verdict};
 pub(crate) use program::{Outcome, PageText};
 use serde::{Deserialize, Serialize};
 
-use arose::focus::{Link, LinkModel, LinkWords, Score, Words};
+use arose::focus::{Link, LinkModel, LinkWords, PageScorer, Words};
 
 /// Maximum number of URLs whose links are remembered.
 pub(crate) const MAX_WAITING: usize = 2_000_000;
@@ -147,7 +147,7 @@ impl Harvest {
 /// The state of a focused crawl.
 pub struct Focus {
     /// `None` if pages are judged elsewhere.
-    scorer: Option<Box<dyn Score + Send>>,
+    scorer: Option<Box<dyn PageScorer + Send>>,
     model: LinkModel,
     waiting: HashMap<u128, Waiting>,
     /// URLs with the mass that they had when they were added.
@@ -177,7 +177,7 @@ impl std::fmt::Debug for Focus {
 impl Focus {
     /// Creates a focus with a scorer and the share of turns that explore.
     #[must_use]
-    pub fn new(scorer: Box<dyn Score + Send>, explore: f64) -> Self {
+    pub fn new(scorer: Box<dyn PageScorer + Send>, explore: f64) -> Self {
         Self {
             scorer: Some(scorer),
             ..Self::unscored(explore)
@@ -207,7 +207,7 @@ impl Focus {
     /// fitting pages.
     pub(crate) fn open(
         folder: &Path,
-        settings: &crate::settings::Focus,
+        settings: &crate::settings::FocusSettings,
         judge: &Judge,
         (n_pages, n_fitting): (u64, u64),
     ) -> Result<(Self, FocusFiles), Error> {
@@ -493,7 +493,7 @@ fn priority(score: f32, mass: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Focus as Settings, ScorerKind};
+    use crate::settings::{FocusSettings as Settings, ScorerKind};
 
     fn settings() -> Settings {
         Settings {

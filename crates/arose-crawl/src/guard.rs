@@ -93,7 +93,7 @@ impl Default for Config {
 
 /// An invalid regular expression of a [`Config`].
 #[derive(Debug, thiserror::Error)]
-#[error("bad regular expression in `{setting}`")]
+#[error("invalid regular expression in `{setting}`")]
 pub struct BadPattern {
     /// `include` or `exclude`.
     pub setting: &'static str,
@@ -566,7 +566,7 @@ mod tests {
             ..Config::default()
         };
         let error = Guard::new(config).unwrap_err();
-        assert_eq!(error.to_string(), "bad regular expression in `exclude`");
+        assert_eq!(error.to_string(), "invalid regular expression in `exclude`");
     }
 
     #[test]

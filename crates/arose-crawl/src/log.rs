@@ -145,8 +145,8 @@ pub struct FailedUrl {
     pub time: String,
 }
 
-/// Returns the URLs whose last try failed, by reason and then by URL. Memory grows only with their
-/// number.
+/// Returns the URLs whose last try failed, by reason and then by URL, without robots.txt files that
+/// do not exist. Memory grows only with their number.
 ///
 /// # Errors
 ///
@@ -202,7 +202,12 @@ fn outcome(line: &str) -> Option<(&str, Option<FailedUrl>)> {
     let [time, reason, _, _, _, _, _, found_on, url] = fields[..] else {
         return None;
     };
-    let has_failed = reason.parse().map_or(true, |status: u16| status >= 400);
+    let has_failed = match reason.parse() {
+        // A host without a robots.txt has no rules.
+        Ok(400..=499) if url.ends_with("/robots.txt") => false,
+        Ok(status) => status >= 400_u16,
+        Err(_) => true,
+    };
     let failure = has_failed.then(|| FailedUrl {
         reason: reason.to_owned(),
         url: url.to_owned(),

@@ -62,7 +62,7 @@ struct Resolved {
 
 /// The state of a host name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum HostAddress {
     /// Its IP address.
     At(IpAddr),
     /// It has none, and is not looked up again before that time.
@@ -91,9 +91,9 @@ impl Names {
 
     /// Returns the IP address of `host` with the host name `name`. Starts a lookup if that is
     /// unknown or too old.
-    pub(crate) fn want(&mut self, name: &str, host: HostId, now: Duration) -> Known {
+    pub(crate) fn want(&mut self, name: &str, host: HostId, now: Duration) -> HostAddress {
         if let Ok(address) = name.trim_matches(['[', ']']).parse() {
-            return Known::At(address);
+            return HostAddress::At(address);
         }
         if self.known.len() >= MAX_NAMES && !self.known.contains_key(name) {
             self.forget();
@@ -110,11 +110,11 @@ impl Names {
             self.queue.push_back(name.into());
         }
         match &entry.resolved {
-            Some(Ok(resolved)) => Known::At(resolved.addresses[resolved.used]),
-            Some(Err(reason)) if !is_old => Known::Nowhere(*reason, entry.expires),
+            Some(Ok(resolved)) => HostAddress::At(resolved.addresses[resolved.used]),
+            Some(Err(reason)) if !is_old => HostAddress::Nowhere(*reason, entry.expires),
             _ => {
                 entry.waiting.push(host);
-                Known::Soon
+                HostAddress::Soon
             }
         }
     }
@@ -213,14 +213,14 @@ mod tests {
     #[test]
     fn one_lookup_in_flight_per_name() {
         let mut names = Names::default();
-        assert_eq!(names.want("h", 1, seconds(0)), Known::Soon);
-        assert_eq!(names.want("h", 2, seconds(0)), Known::Soon);
+        assert_eq!(names.want("h", 1, seconds(0)), HostAddress::Soon);
+        assert_eq!(names.want("h", 2, seconds(0)), HostAddress::Soon);
         assert_eq!(names.next_question().as_deref(), Some("h"));
         assert_eq!(names.next_question(), None);
-        assert_eq!(names.want("h", 3, seconds(0)), Known::Soon);
+        assert_eq!(names.want("h", 3, seconds(0)), HostAddress::Soon);
         assert_eq!(names.next_question(), None);
         assert_eq!(names.resolved("h", found(&[1], 5), seconds(1)), [1, 2, 3]);
-        assert_eq!(names.want("h", 1, seconds(2)), Known::At(at(1)));
+        assert_eq!(names.want("h", 1, seconds(2)), HostAddress::At(at(1)));
         assert_eq!(names.n_open(), 0);
     }
 
@@ -234,19 +234,19 @@ mod tests {
         names.resolved("h", found(&[1], 5), seconds(0));
         names.want("h", 1, seconds(3599));
         assert_eq!(names.next_question(), None);
-        assert_eq!(names.want("h", 1, seconds(3600)), Known::At(at(1)));
+        assert_eq!(names.want("h", 1, seconds(3600)), HostAddress::At(at(1)));
         assert_eq!(names.next_question().as_deref(), Some("h"));
-        assert_eq!(names.want("h", 1, seconds(3601)), Known::At(at(1)));
+        assert_eq!(names.want("h", 1, seconds(3601)), HostAddress::At(at(1)));
         assert_eq!(names.next_question(), None);
         names.resolved("h", Err(NoAddress::Failed), seconds(3602));
-        assert_eq!(names.want("h", 1, seconds(3603)), Known::At(at(1)));
+        assert_eq!(names.want("h", 1, seconds(3603)), HostAddress::At(at(1)));
         assert_eq!(names.next_question(), None);
         names.want("h", 1, seconds(4202));
         assert_eq!(names.next_question().as_deref(), Some("h"));
         names.resolved("h", found(&[2], 1 << 40), seconds(4203));
         assert_eq!(
             names.want("h", 1, seconds(4203 + 24 * 3600 - 1)),
-            Known::At(at(2))
+            HostAddress::At(at(2))
         );
         assert_eq!(names.next_question(), None);
     }
@@ -260,9 +260,9 @@ mod tests {
             names.resolved("h", Err(NoAddress::Unknown), seconds(0)),
             [1]
         );
-        let nowhere = Known::Nowhere(NoAddress::Unknown, seconds(600));
+        let nowhere = HostAddress::Nowhere(NoAddress::Unknown, seconds(600));
         assert_eq!(names.want("h", 1, seconds(599)), nowhere);
-        assert_eq!(names.want("h", 1, seconds(600)), Known::Soon);
+        assert_eq!(names.want("h", 1, seconds(600)), HostAddress::Soon);
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         names.next_question();
         names.resolved("h", found(&[1, 2], 5), seconds(0));
         assert_eq!(names.turn("h"), Some(at(2)));
-        assert_eq!(names.want("h", 1, seconds(1)), Known::At(at(2)));
+        assert_eq!(names.want("h", 1, seconds(1)), HostAddress::At(at(2)));
         assert_eq!(names.turn("h"), Some(at(1)));
         assert_eq!(names.turn("other"), None);
     }
@@ -293,8 +293,14 @@ mod tests {
     #[test]
     fn literals_need_no_lookup() {
         let mut names = Names::default();
-        assert_eq!(names.want("10.0.0.7", 1, seconds(0)), Known::At(at(7)));
-        assert!(matches!(names.want("[::1]", 1, seconds(0)), Known::At(_)));
+        assert_eq!(
+            names.want("10.0.0.7", 1, seconds(0)),
+            HostAddress::At(at(7))
+        );
+        assert!(matches!(
+            names.want("[::1]", 1, seconds(0)),
+            HostAddress::At(_)
+        ));
         assert_eq!(names.n_open(), 0);
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use arose::digest::digest64;
 use arose::focus::LinkWords;
-use arose_corpus::html::{self, Links, Switch};
+use arose_corpus::html::{self, Links, Mode, Switch};
 use arose_corpus::payload;
 use arose_corpus::quality::Assessor;
 use arose_corpus::{Limits, decode_content};
@@ -38,7 +38,7 @@ use crate::order::Weight;
 use crate::pages::{Revisit, Version};
 use crate::robots;
 use crate::settings::{DuplicateBody, DuplicateLinks, DuplicatePolicy, Settings};
-use crate::url::{Crumbs, Files, NormalUrl, Normalizer, Url};
+use crate::url::{Crumbs, FileUrls, NormalUrl, Normalizer, Url};
 pub(crate) use likeness::Likeness;
 use links::{Link, N_RECENT, Recent};
 pub(crate) use quality::Rejections;
@@ -47,14 +47,14 @@ use repetition::{leads_on, shape};
 pub(crate) use topic::OnTopic;
 use version::{elsewhere, is_as_before, nonzero, note_unmodified, raw};
 
-/// Stands for a queued URL while it is fetched and read.
+/// Identifies a queued URL while it is fetched and parsed.
 pub(crate) type Ticket = u64;
 
-/// An answer to be read.
+/// A response to be parsed.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) host: HostId,
-    /// The queued URL that it answers; none for a robots.txt, which is archived and no more.
+    /// The queued URL that was requested; `None` for a robots.txt, which is only archived.
     pub(crate) ticket: Option<Ticket>,
     pub(crate) url: NormalUrl,
     pub(crate) kind: Kind,
@@ -64,21 +64,21 @@ pub(crate) struct Job {
     pub(crate) is_last: bool,
     /// Whether it was found on a page that repeats others.
     pub(crate) of_repeat: bool,
-    /// What is known of it by the links to it.
+    /// The mass and trust from its links.
     pub(crate) weight: Weight,
-    /// The page that it was found on; nothing for seeds.
+    /// The page on which it was found; empty for seeds.
     pub(crate) found_on: Box<str>,
     pub(crate) message: Message,
-    /// How long the request took.
+    /// The duration of the request.
     pub(crate) took: Duration,
-    /// When it came, in seconds since 1970.
+    /// When the response arrived, in seconds since 1970.
     pub(crate) date: i64,
     pub(crate) address: IpAddr,
-    /// The version that was there before, if it was fetched before.
+    /// The earlier version, if the page was fetched before.
     pub(crate) revisit: Option<Box<Revisit>>,
 }
 
-/// What came of it.
+/// The result of parsing a response.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) host: HostId,
@@ -89,60 +89,60 @@ pub(crate) struct Report {
     pub(crate) n_redirects: u8,
     pub(crate) status: u16,
     pub(crate) is_page: bool,
-    /// How much it weighs, from 0.1 to 1; 1 where that is unknown.
+    /// The weight of the page, from 0.1 to 1; 1 if it is unknown.
     pub(crate) quality: f32,
-    /// The weight of its own text, whatever it copies.
+    /// The weight of its own text, even if it duplicates another page.
     pub(crate) own_quality: f32,
     /// The rule of the settings that rejects it.
     pub(crate) rejected_by: Option<Box<str>>,
-    /// What home pages of one template at one IP address share; none for other pages.
+    /// A hash shared by home pages of one template at one IP address; `None` for other pages.
     pub(crate) template: Option<u64>,
-    /// Whether it has some text.
+    /// Whether it has any text.
     pub(crate) has_text: bool,
-    /// What stands for it, session IDs in its links aside.
+    /// A digest of its content without session IDs in links.
     pub(crate) likeness: Likeness,
     /// Whether a parser failed on it.
     pub(crate) is_unread: bool,
     pub(crate) original: Option<Original>,
-    /// What stands for the original's URL.
+    /// The fingerprint of the URL of its original.
     pub(crate) original_key: Option<Fingerprint>,
-    /// What was known of it by the links to it when it was fetched.
+    /// The mass and trust from its links when it was fetched.
     pub(crate) weight: Weight,
-    /// How much it matters: its mass, as far as it is good.
+    /// Its importance: its mass times its quality.
     pub(crate) importance: f32,
-    /// What it adds to what its host had shown before.
+    /// What it adds to the pages that its host has shown before.
     pub(crate) novelty: Novelty,
     /// Whether its links go last.
     pub(crate) is_last: bool,
     /// Whether it has links that are not followed because it is a duplicate.
     pub(crate) is_unfollowed: bool,
-    /// To be given back when the record is in the archive.
+    /// Given back when the record is in the archive.
     pub(crate) claim: Option<Claim>,
-    /// What is wrong with the index of contents.
+    /// The error of the index of contents.
     pub(crate) failure: Option<index::Error>,
     pub(crate) links: Vec<Found>,
-    /// Links met a moment ago on the same site, and those of them that no link above repeats.
+    /// Links met recently on the same site, and fingerprints of the different URLs among them.
     pub(crate) n_known: u64,
     pub(crate) known: Vec<Fingerprint>,
-    /// Different pages that it links to.
+    /// Number of different pages that it links to.
     pub(crate) n_links: usize,
     pub(crate) counts: Counts,
     pub(crate) record: Packed,
-    /// What the log says of it.
+    /// Its line in the log.
     pub(crate) line: String,
-    /// Its content, and the version that was there before.
+    /// Its content, and the earlier version.
     pub(crate) version: Version,
     pub(crate) revisit: Option<Box<Revisit>>,
-    /// Pages that a list says have changed, by their fingerprints, and when.
+    /// Pages that a list reports as changed, by fingerprint, with the date of the change.
     pub(crate) announced: Vec<(u128, u32)>,
     /// The fingerprint of the URL that it redirects to.
     pub(crate) leads_to: Option<u128>,
-    /// What a focus knows of it.
+    /// The data of the page for a focus.
     pub(crate) on_topic: Option<Box<OnTopic>>,
 }
 
 impl Report {
-    /// One that says nothing yet.
+    /// Creates an empty report.
     fn new(job: &Job) -> Self {
         Self {
             host: job.host,
@@ -192,15 +192,15 @@ pub(crate) struct Found {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) kind: Kind,
     pub(crate) is_redirect: bool,
-    /// What a sitemap says of its priority ([`crate::order::class_of`]).
+    /// Its priority in a sitemap ([`crate::order::class_of`]).
     pub(crate) class: u8,
-    /// Whether the page has another link to it.
+    /// Whether another link on the page leads to the same URL.
     pub(crate) is_repeat: bool,
-    /// What it is called and where it is on the page, where a focus wants to know.
+    /// Its anchor and its position on the page, if a focus needs them.
     pub(crate) words: Option<Box<LinkWords>>,
 }
 
-/// What all readers share.
+/// Data shared by all readers.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
@@ -208,11 +208,11 @@ pub(crate) struct Shared {
     pub(crate) normalizer: Normalizer,
     pub(crate) contents: Option<Arc<Contents>>,
     pub(crate) rejections: Rejections,
-    /// What judges pages; none if there is no focus.
+    /// Scores pages; `None` if there is no focus.
     pub(crate) judge: Option<Arc<Judge>>,
 }
 
-/// The guard that these settings describe.
+/// Builds the guard of these settings.
 pub(crate) fn guard(settings: &Settings) -> Result<Guard, Error> {
     Guard::new(settings.scope.guard()).map_err(|error| {
         let source = std::error::Error::source(&error).map(ToString::to_string);
@@ -220,7 +220,7 @@ pub(crate) fn guard(settings: &Settings) -> Result<Guard, Error> {
     })
 }
 
-/// The normalizer that these settings describe.
+/// Builds the normalizer of these settings.
 pub(crate) fn normalizer(settings: &Settings) -> Normalizer {
     let crumbs = match settings.scope.drop_crumbs {
         true => Crumbs::Drop,
@@ -229,15 +229,15 @@ pub(crate) fn normalizer(settings: &Settings) -> Normalizer {
     Normalizer {
         crumbs,
         files: match settings.scope.files.is_empty() {
-            true => Files::Refuse,
-            false => Files::Accept,
+            true => FileUrls::Refuse,
+            false => FileUrls::Accept,
         },
         ..Normalizer::default()
     }
 }
 
 impl Shared {
-    /// What these settings say.
+    /// Prepares the shared data for these settings.
     pub(crate) fn new(settings: Settings, contents: Option<Arc<Contents>>) -> Result<Self, Error> {
         let guard = guard(&settings)?;
         Ok(Self {
@@ -250,7 +250,7 @@ impl Shared {
         })
     }
 
-    /// Makes what the index of contents takes; without an index, what versions are told by.
+    /// Creates the sketcher for the index of contents or, without an index, for comparing versions.
     fn sketcher(&self) -> Sketcher {
         match &self.contents {
             Some(contents) => Sketcher::new(contents.settings()),
@@ -258,8 +258,8 @@ impl Shared {
         }
     }
 
-    /// The normal form of a URL that a server wrote, where no reader is at hand. One that a parser
-    /// fails on is none.
+    /// Normalizes a URL from a server without a page reader. If a parser fails on it, the URL is
+    /// invalid.
     pub(crate) fn normalize(&self, text: &str, base: Option<&Url>) -> Result<NormalUrl, Reason> {
         let normalized = contain(|| {
             #[cfg(test)]
@@ -270,28 +270,28 @@ impl Shared {
     }
 }
 
-/// Reads pages one after another.
+/// Parses pages one after another.
 #[derive(Debug)]
 pub(crate) struct Reader {
     shared: Arc<Shared>,
     packer: Packer,
     sketcher: Sketcher,
     assessor: Assessor,
-    html: html::Config,
+    html: html::HtmlConfig,
     limits: Limits,
     user_agent: String,
-    /// Links met lately, each at its own place: most links of a page were on the page before, and
-    /// are spared the rest. None where every link of a page is wanted.
+    /// Recently met links, each in its own slot. Most links of a page were already on the previous
+    /// page and need no further work. Empty if every link of a page is wanted.
     recent: Vec<Recent>,
-    /// Scratch: what the links of a page lead to.
+    /// Scratch space: the URLs that the links of a page lead to.
     targets: Vec<(u128, usize)>,
-    /// Words of anchors that a focus was told.
+    /// Words of anchors that were reported to the focus.
     named: topic::Named,
 }
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        // A focus wants every link.
+        // A focus needs every link.
         let n_recent = if shared.judge.is_some() { 0 } else { N_RECENT };
         Self {
             recent: vec![Recent::default(); n_recent],
@@ -299,21 +299,22 @@ impl Reader {
         }
     }
 
-    /// Reads by these settings from now on.
+    /// Uses these settings from now on.
     pub(crate) fn renew(&mut self, shared: &Arc<Shared>) {
         if !Arc::ptr_eq(&self.shared, shared) {
             *self = Self::new(Arc::clone(shared));
         }
     }
 
-    /// One that reports every link of every page, however often it was met.
+    /// Creates a reader that reports every link of every page, however often it was met.
     pub(crate) fn of_each(shared: Arc<Shared>) -> Self {
         let settings = &shared.settings;
         Self {
             packer: Packer::new(settings.archive.level),
             sketcher: shared.sketcher(),
             assessor: Assessor::default(),
-            html: html::Config {
+            html: html::HtmlConfig {
+                mode: Mode::Henzinger, // Rules for URLs compare links.
                 visibility: Switch::On,
                 links: match settings.scope.requisites {
                     true => Links::CollectAll,
@@ -323,7 +324,7 @@ impl Reader {
                     true => Switch::On,
                     false => Switch::Off,
                 },
-                ..html::Config::default()
+                ..html::HtmlConfig::default()
             },
             limits: Limits {
                 body_bytes: settings
@@ -341,12 +342,12 @@ impl Reader {
         }
     }
 
-    /// The normal form of a URL that came through here before.
+    /// Normalizes a URL that was normalized here before.
     pub(crate) fn normalize(&self, text: &str) -> Option<NormalUrl> {
         self.shared.normalizer.normalize(text, None).ok()
     }
 
-    /// The body of a response with its content codings removed; none if they cannot be.
+    /// Returns the body of a response without content codings; `None` if they cannot be removed.
     pub(crate) fn body(&self, message: &Message) -> Option<Vec<u8>> {
         let head = message.head();
         let codings = head.and_then(|head| head.get("content-encoding"));
@@ -354,7 +355,7 @@ impl Reader {
         body.ok().map(std::borrow::Cow::into_owned)
     }
 
-    /// Reads a response and packs it for the archive.
+    /// Parses a response and packs it for the archive.
     pub(crate) fn read(&mut self, job: Job) -> Report {
         let payload = payload_digest(job.message.body());
         let mut report = self.look(&job, &payload);
@@ -366,13 +367,13 @@ impl Reader {
         report
     }
 
-    /// Reads a response whose body has this digest. If a parser fails on it, the report says so and
-    /// nothing more.
+    /// Parses a response whose body has this digest. If a parser fails on it, the report says only
+    /// that.
     pub(crate) fn look(&mut self, job: &Job, payload: &str) -> Report {
         if let Some(report) = contain(|| self.parse(job, payload)) {
             return report;
         }
-        // What the parser has left half changed goes.
+        // Replaces what the failed parser may have left inconsistent.
         *self = Self {
             recent: vec![Recent::default(); self.recent.len()],
             ..Self::of_each(Arc::clone(&self.shared))
@@ -434,7 +435,7 @@ impl Reader {
                 .origin()
                 .split_once("://")
                 .map_or("", |(_, rest)| rest);
-            // Credentials stay out of archives.
+            // Archives must not contain credentials.
             request_bytes(authority, job.url.rest(), &self.user_agent, &[])
         });
         let record = Record {
@@ -453,6 +454,7 @@ impl Reader {
                 false => shared.settings.duplicates.body,
             },
             request: request.as_deref(),
+            sketch: report.version.sketch,
         };
         record.pack(&mut self.packer)
     }
@@ -511,7 +513,7 @@ impl Reader {
             );
         }
         let Ok(page) = page else { return };
-        // Whatever comes in place of a picture is not followed.
+        // Only images and the like are expected here. Links of other content are not followed.
         if job.kind == Kind::Requisite {
             return;
         }
@@ -526,7 +528,7 @@ impl Reader {
         report.novelty.shape = shape(&job.url, &page.text);
         self.judge_quality(job, &page, report);
         self.judge_topic(job, &page, report);
-        // Whoever names a seed wants what it leads to.
+        // A user who passes a seed wants the pages it links to.
         let is_duplicate = report.original.is_some() && job.revisit.is_none();
         let links = match is_duplicate && job.depth > 0 {
             true => shared.settings.duplicates.links,
@@ -554,7 +556,7 @@ impl Reader {
         report.novelty.leads_on = leads_on(&job.url, &report.links);
     }
 
-    /// Weighs a page, and looks whether the settings reject it.
+    /// Weighs a page, and checks whether the settings reject it.
     fn judge_quality(&mut self, job: &Job, page: &payload::Page, report: &mut Report) {
         let metadata = page.metadata.as_deref();
         let detail = self.shared.rejections.detail();
@@ -572,11 +574,9 @@ impl Reader {
     }
 }
 
-/// What the log says of a response whose body has this digest.
+/// Returns the log line of a response whose body has this digest.
 fn line(job: &Job, payload: &str, report: &Report) -> String {
-    let head = job.message.head();
-    let content_type = head.and_then(|head| head.get("content-type"));
-    let original = report.original.as_ref();
+    let content_type = job.message.head().and_then(|head| head.get("content-type"));
     let rejected = report.rejected_by.as_ref();
     let rejected = rejected.map(|rule| format!("quality:{rule}"));
     let line = log::Line {
@@ -591,7 +591,7 @@ fn line(job: &Job, payload: &str, report: &Report) -> String {
         took: job.took,
         content_type: content_type.unwrap_or_default(),
         digest: payload,
-        duplicate_of: original.map_or("", |original| &original.url),
+        duplicate_of: report.original.as_ref().map_or("", |of| &of.url),
         found_on: &job.found_on,
         url: job.url.as_str(),
     };

@@ -21,6 +21,7 @@
 //! ```
 
 mod focused;
+mod pages;
 mod queues;
 
 use std::collections::HashMap;
@@ -35,7 +36,8 @@ use crate::order::{Gift, Weight};
 use crate::settings::{Budget, Order};
 use crate::url::NormalUrl;
 
-pub use focused::{Focused, Seen};
+pub use focused::{Focused, SeenPage};
+pub use pages::Pages;
 pub use queues::Queues;
 
 /// The site of a page, which is one host.
@@ -94,8 +96,8 @@ impl Rehearsal {
         }
     }
 
-    /// Fetches the next page and follows its links; none if nothing is left. Repeated links count
-    /// once.
+    /// Fetches the next page and follows its links; returns `None` if nothing is left. Repeated
+    /// links count once.
     pub fn fetch(
         &mut self,
         links: impl FnOnce(u32) -> Vec<u32>,
@@ -255,7 +257,7 @@ mod tests {
     use super::*;
     use arose::mix::SplitMix;
 
-    /// All pages of a graph, in order.
+    /// Returns all pages of a graph, in the order of the crawl.
     fn play(order: Order, links: &[Vec<u32>], seeds: &[u32], n_sites: u32) -> Vec<u32> {
         let site = |page| Site(page % n_sites);
         let mut rehearsal = Rehearsal::new(order, Budget::default(), 0);

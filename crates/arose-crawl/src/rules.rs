@@ -3,7 +3,7 @@
 //! | field | meaning |
 //! |---|---|
 //! | `scope` | site, or site and path with `*` for variable segments |
-//! | `rule` | what is removed, e.g. `parameter sid` ([`arose::dust::Rule`]) |
+//! | `rule` | what is removed, e.g. `parameter sid` ([`arose::dust::PartRule`]) |
 //! | `state` | `testing`, `active`, `rejected` or `suspended` |
 //! | `same`, `different` | pairs of URLs with the same and with different contents |
 //! | `contents` | different contents among the equal pairs, up to the number required |
@@ -17,7 +17,7 @@ mod learn;
 
 pub use learn::{Learned, learn};
 
-use arose::dust::{Errand, Rule, Saved, Standing, State};
+use arose::dust::{Errand, PartRule, Saved, Standing, State};
 use serde::{Deserialize, Serialize};
 
 /// A line of the file.
@@ -179,7 +179,7 @@ impl Line {
     }
 
     fn standing(self) -> Result<Standing, String> {
-        let rule: Rule = self.rule.parse().map_err(|error| format!("{error}"))?;
+        let rule: PartRule = self.rule.parse().map_err(|error| format!("{error}"))?;
         let Some(state) = State::named(&self.state) else {
             let states = "testing, active, rejected or suspended";
             return Err(format!("`state` is `{}`, expected {states}", self.state));
@@ -234,7 +234,7 @@ mod tests {
             Errand::Probe {
                 url: url.clone(),
                 scope: "a.b/*".to_owned(),
-                rule: Rule::Parameter("sid".to_owned()),
+                rule: PartRule::Parameter("sid".to_owned()),
             },
             Errand::Audit { url: url.clone() },
             Errand::Compare { url, content: 7 },
@@ -243,7 +243,7 @@ mod tests {
             assert!(parse_saved(&line).is_err());
             assert_eq!(parse_errand(&line), Some(errand));
         }
-        let rule = Standing::new("a.b", Rule::Www, State::Active);
+        let rule = Standing::new("a.b", PartRule::Www, State::Active);
         assert_eq!(parse_errand(&to_line(&rule)), None);
     }
 

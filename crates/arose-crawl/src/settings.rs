@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use focus::{Focus, ScorerKind};
+pub use focus::{FocusSettings, ScorerKind};
 pub use host::HostSettings;
 pub(crate) use host::host_name;
 pub use policy::DuplicatePolicy;
@@ -39,13 +39,13 @@ pub struct Settings {
     /// Which URLs to crawl.
     pub scope: Scope,
     /// Which URLs to fetch first.
-    pub crawl: Crawl,
+    pub crawl: CrawlSettings,
     /// When to stop.
     pub stop: Stop,
     /// How often to send requests to a host.
     pub polite: Polite,
     /// How to fetch pages.
-    pub fetch: Fetch,
+    pub fetch: FetchSettings,
     /// DNS, IP addresses and certificates.
     pub network: Network,
     /// How to treat duplicates.
@@ -59,8 +59,8 @@ pub struct Settings {
     /// How to visit pages again.
     pub recrawl: Recrawl,
     /// Which pages the crawl looks for.
-    #[serde(skip_serializing_if = "Focus::is_default")]
-    pub focus: Focus,
+    #[serde(skip_serializing_if = "FocusSettings::is_default")]
+    pub focus: FocusSettings,
     /// What to store.
     pub archive: Archive,
     /// Which resources of the machine to use.
@@ -182,7 +182,7 @@ impl Scope {
 /// Which URLs to fetch first.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Crawl {
+pub struct CrawlSettings {
     /// The order of queued URLs.
     pub order: Order,
 }
@@ -273,7 +273,7 @@ impl Default for Polite {
 /// How to fetch pages. Times are in seconds, sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Fetch {
+pub struct FetchSettings {
     /// Time limit for a connection, including handshakes.
     pub connect: f64,
     /// Time limit for the first byte of a response.
@@ -301,7 +301,7 @@ pub struct Fetch {
     pub idle: f64,
 }
 
-impl Default for Fetch {
+impl Default for FetchSettings {
     fn default() -> Self {
         Self {
             connect: 10.0,
@@ -414,7 +414,7 @@ pub struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self {
-            max_pages: 10_000,
+            max_pages: 1_000_000,
             pages: 300,
             max_hosts: 100,
         }

@@ -5,7 +5,8 @@
 //! JSON object, every [`EVERY`]; `docs/formats.md` has its fields. A file of [`MAX_LINES`] lines
 //! loses every second one, and the interval between lines doubles. So it never exceeds some
 //! megabytes and always covers the whole crawl. Nothing depends on it: a partial line is cut off at
-//! the next start.
+//! the next start. The loop writes the lines ([`Statistics`]), and the thread that writes files
+//! appends them ([`StatisticsFile`]).
 //!
 //! Times continue from the end of the previous run; the pause between two runs does not count.
 
@@ -30,16 +31,29 @@ const MAX_LINES: usize = 2000;
 /// Maximum number of statuses in a line, the most frequent ones.
 const MAX_STATUSES: usize = 32;
 
-/// The file, open for appending.
+/// Decides when a line is written.
 #[derive(Debug)]
 pub(crate) struct Statistics {
-    path: PathBuf,
-    file: File,
     n_lines: usize,
     every: Duration,
     /// Time of the previous runs.
     before: f64,
     written: Option<Duration>,
+}
+
+/// The file, open for appending.
+#[derive(Debug)]
+pub(crate) struct StatisticsFile {
+    path: PathBuf,
+    file: File,
+}
+
+/// A line to be appended.
+#[derive(Debug)]
+pub(crate) struct NextLine {
+    /// Whether every second line is removed before that.
+    thins: bool,
+    text: String,
 }
 
 /// Whether a line is the last one of a run.
@@ -51,7 +65,7 @@ pub(crate) enum LineKind {
 
 impl Statistics {
     /// Opens the file of a directory, or creates it.
-    pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(folder: &Path) -> Result<(Self, StatisticsFile), Error> {
         let path = folder.join(FILE);
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -65,40 +79,49 @@ impl Statistics {
         let file = append(&path)?;
         file.set_len(end as u64).context("cutting", &path)?;
         let every = Duration::try_from_secs_f64(before / n_lines.max(1) as f64);
-        Ok(Self {
-            path,
-            file,
+        let statistics = Self {
             n_lines,
             every: every.unwrap_or(EVERY).max(EVERY),
             before,
             written: None,
-        })
+        };
+        Ok((statistics, StatisticsFile { path, file }))
     }
 
-    /// Writes a line if it is time to, and the last one in any case.
-    pub(crate) fn write(
+    /// Returns a line if it is time to write one, and the last one in any case.
+    pub(crate) fn next_line(
         &mut self,
         line: LineKind,
         snapshot: &Snapshot,
         slowest: &[(&str, f64)],
-    ) -> Result<(), Error> {
+    ) -> Option<NextLine> {
         let now = snapshot.elapsed;
         let is_due = self
             .written
             .is_none_or(|written| now >= written + self.every);
         if !is_due && line == LineKind::Next {
-            return Ok(());
+            return None;
         }
         self.written = Some(now);
-        if self.n_lines >= MAX_LINES {
+        let thins = self.n_lines >= MAX_LINES;
+        if thins {
+            self.n_lines = self.n_lines.div_ceil(2);
+            self.every *= 2;
+        }
+        self.n_lines += 1;
+        let text = text(line, self.before + now.as_secs_f64(), snapshot, slowest);
+        Some(NextLine { thins, text })
+    }
+}
+
+impl StatisticsFile {
+    /// Appends a line.
+    pub(crate) fn append(&mut self, line: &NextLine) -> Result<(), Error> {
+        if line.thins {
             self.thin()?;
         }
-        let text = text(line, self.before + now.as_secs_f64(), snapshot, slowest);
-        self.file
-            .write_all(text.as_bytes())
-            .context("writing", &self.path)?;
-        self.n_lines += 1;
-        Ok(())
+        let written = self.file.write_all(line.text.as_bytes());
+        written.context("writing", &self.path)
     }
 
     /// Removes every second line.
@@ -110,8 +133,6 @@ impl Statistics {
         std::fs::write(&new, kept.concat()).context("writing", &new)?;
         std::fs::rename(&new, &self.path).context("replacing", &self.path)?;
         self.file = append(&self.path)?;
-        self.n_lines = kept.len();
-        self.every *= 2;
         Ok(())
     }
 }
@@ -325,7 +346,7 @@ fn last_line(folder: &Path) -> Option<serde_json::Value> {
 /// The hosts that take longest to respond: a short list, so that no time has to be kept for others.
 #[derive(Debug, Default)]
 pub(crate) struct Slowest {
-    rows: Vec<(HostId, f64)>,
+    rows: Vec<(HostId, Box<str>, f64)>,
 }
 
 /// Number of hosts in the list.
@@ -334,24 +355,24 @@ const N_SLOWEST: usize = 12;
 impl Slowest {
     /// Records how long a response took. The time of a host in the list moves by a quarter of the
     /// difference.
-    pub(crate) fn note(&mut self, host: HostId, took: Duration) {
+    pub(crate) fn note(&mut self, host: HostId, name: &str, took: Duration) {
         let ms = took.as_secs_f64() * 1000.0;
-        if let Some((_, mean)) = self.rows.iter_mut().find(|(other, _)| *other == host) {
+        if let Some((_, _, mean)) = self.rows.iter_mut().find(|row| row.0 == host) {
             *mean += (ms - *mean) / 4.0;
         } else if self.rows.len() < N_SLOWEST {
-            self.rows.push((host, ms));
-        } else if let Some(least) = self.rows.iter_mut().min_by(|a, b| a.1.total_cmp(&b.1))
-            && least.1 < ms
+            self.rows.push((host, name.into(), ms));
+        } else if let Some(least) = self.rows.iter_mut().min_by(|a, b| a.2.total_cmp(&b.2))
+            && least.2 < ms
         {
-            *least = (host, ms);
+            *least = (host, name.into(), ms);
         }
     }
 
-    /// Returns hosts and milliseconds, slowest first.
-    pub(crate) fn rows(&self) -> Vec<(HostId, f64)> {
-        let mut rows = self.rows.clone();
-        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        rows
+    /// Returns names of hosts and milliseconds, slowest first.
+    pub(crate) fn rows(&self) -> Vec<(&str, f64)> {
+        let mut rows: Vec<_> = self.rows.iter().collect();
+        rows.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
+        rows.into_iter().map(|row| (&*row.1, row.2)).collect()
     }
 }
 
@@ -370,6 +391,18 @@ mod tests {
         snapshot
     }
 
+    /// Writes a line as a crawl does.
+    fn write(
+        (statistics, file): &mut (Statistics, StatisticsFile),
+        line: LineKind,
+        snapshot: &Snapshot,
+    ) {
+        let slowest = [("h.org", 12.34)];
+        if let Some(line) = statistics.next_line(line, snapshot, &slowest) {
+            file.append(&line).unwrap();
+        }
+    }
+
     fn lines(folder: &Path) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(folder.join(FILE)).unwrap();
         let lines = text.lines();
@@ -382,16 +415,9 @@ mod tests {
     fn lines_are_objects_and_the_last_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let mut statistics = Statistics::open(folder.path()).unwrap();
-        let slowest = [("h.org", 12.34)];
-        statistics
-            .write(LineKind::Next, &snapshot(1), &slowest)
-            .unwrap();
-        statistics
-            .write(LineKind::Next, &snapshot(1), &slowest)
-            .unwrap();
-        statistics
-            .write(LineKind::Last, &snapshot(1), &slowest)
-            .unwrap();
+        write(&mut statistics, LineKind::Next, &snapshot(1));
+        write(&mut statistics, LineKind::Next, &snapshot(1));
+        write(&mut statistics, LineKind::Last, &snapshot(1));
         let lines = lines(folder.path());
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0]["pages"], 1);
@@ -417,7 +443,7 @@ mod tests {
             freshness: Some(freshness),
             ..snapshot(1)
         };
-        statistics.write(LineKind::Next, &snapshot, &[]).unwrap();
+        write(&mut statistics, LineKind::Next, &snapshot);
         let line = &lines(folder.path())[0];
         assert_eq!(
             (&line["fresh"], &line["revisited_pages"]),
@@ -433,14 +459,14 @@ mod tests {
     fn a_second_run_goes_on() {
         let folder = tempfile::tempdir().unwrap();
         let mut statistics = Statistics::open(folder.path()).unwrap();
-        statistics.write(LineKind::Next, &snapshot(5), &[]).unwrap();
+        write(&mut statistics, LineKind::Next, &snapshot(5));
         std::fs::OpenOptions::new()
             .append(true)
             .open(folder.path().join(FILE))
             .and_then(|mut file| file.write_all(b"{\"seconds\": 9"))
             .unwrap();
         let mut statistics = Statistics::open(folder.path()).unwrap();
-        statistics.write(LineKind::Next, &snapshot(2), &[]).unwrap();
+        write(&mut statistics, LineKind::Next, &snapshot(2));
         let seconds: Vec<f64> = lines(folder.path())
             .iter()
             .map(|line| line["seconds"].as_f64().unwrap())
@@ -453,9 +479,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut statistics = Statistics::open(folder.path()).unwrap();
         for second in 0..20_000 {
-            statistics
-                .write(LineKind::Next, &snapshot(second), &[])
-                .unwrap();
+            write(&mut statistics, LineKind::Next, &snapshot(second));
         }
         let lines = lines(folder.path());
         assert!(
@@ -465,7 +489,8 @@ mod tests {
         );
         assert_eq!(lines[0]["seconds"], 0.0);
         assert!(lines.last().unwrap()["seconds"].as_f64().unwrap() > 19_900.0);
-        let opened = Statistics::open(folder.path()).unwrap();
+        let (opened, _) = Statistics::open(folder.path()).unwrap();
+        assert_eq!(opened.n_lines, statistics.0.n_lines);
         assert!(opened.every >= Duration::from_secs(8), "{:?}", opened.every);
     }
 
@@ -473,15 +498,16 @@ mod tests {
     fn the_slowest_stay_and_recover() {
         let mut slowest = Slowest::default();
         for host in 0..100 {
-            slowest.note(host, Duration::from_millis(u64::from(host)));
+            let name = format!("h{host}.org");
+            slowest.note(host, &name, Duration::from_millis(u64::from(host)));
         }
         let rows = slowest.rows();
-        assert_eq!((rows.len(), rows[0]), (N_SLOWEST, (99, 99.0)));
+        assert_eq!((rows.len(), rows[0]), (N_SLOWEST, ("h99.org", 99.0)));
         for _ in 0..40 {
-            slowest.note(99, Duration::from_millis(1));
+            slowest.note(99, "h99.org", Duration::from_millis(1));
         }
-        assert_eq!(slowest.rows()[0], (98, 98.0));
-        slowest.note(7, Duration::from_millis(50));
-        assert!(slowest.rows().contains(&(7, 50.0)));
+        assert_eq!(slowest.rows()[0], ("h98.org", 98.0));
+        slowest.note(7, "h7.org", Duration::from_millis(50));
+        assert!(slowest.rows().contains(&("h7.org", 50.0)));
     }
 }

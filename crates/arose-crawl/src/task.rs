@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use crate::error::Error;
 
-/// Work in progress. When dropped, it is told to stop and waited for.
+/// Work in progress. Dropping it stops the work and waits for its end.
 #[derive(Debug)]
 pub(crate) struct Task<T> {
     thread: Option<JoinHandle<Result<T, Error>>>,

@@ -39,42 +39,42 @@ use crate::robots::{self, Robots, TimeOfDay};
 use crate::settings::{Settings, seconds};
 use crate::url::{NormalUrl, Url};
 
-/// What is at a URL.
+/// The result of a visit to a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Visit {
-    /// A page, and the links on it that are in scope, each once.
+    /// A page, with the links in scope on it, each once.
     Page(Vec<NormalUrl>),
-    /// Another URL.
+    /// A redirect to this URL.
     Redirect(NormalUrl),
-    /// An answer that is no page, as the text says.
+    /// A response without a page, for this reason.
     Nothing(String),
-    /// Something that robots.txt asks not to fetch.
+    /// robots.txt disallows the URL.
     Disallowed,
-    /// Unknown: no answer came, for this reason.
+    /// Unknown: there was no response, for this reason.
     Missing(String),
-    /// Unknown: no more requests were allowed.
+    /// Unknown: the maximum number of requests was reached.
     Unasked,
 }
 
 /// The body of a URL, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Download {
-    /// A body, with its content codings removed.
+    /// A body without its content codings.
     Body(Body),
-    /// A response without a page, as the text says.
+    /// A response without a page, for this reason.
     Nothing(String),
-    /// Something that robots.txt asks not to fetch.
+    /// robots.txt disallows the URL.
     Disallowed,
-    /// Unknown: no response came, for this reason.
+    /// Unknown: there was no response, for this reason.
     Missing(String),
-    /// Unknown: no more requests were allowed.
+    /// Unknown: the maximum number of requests was reached.
     Unasked,
 }
 
 /// The body of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
-    /// The URL that it came from, after redirects.
+    /// The URL of the response, after redirects.
     pub url: NormalUrl,
     /// Its content type, as the server states it.
     pub content_type: Option<String>,
@@ -82,10 +82,10 @@ pub struct Body {
     pub bytes: Vec<u8>,
 }
 
-/// Redirects that a download follows.
+/// Maximum number of redirects of a download.
 const MAX_REDIRECTS: usize = 5;
 
-/// Fetches pages on demand, each call a few of them at once.
+/// Fetches pages on demand, a few of them at once per call.
 pub struct Visits {
     runtime: tokio::runtime::Runtime,
     local: LocalSet,
@@ -102,11 +102,11 @@ impl std::fmt::Debug for Visits {
 }
 
 impl Visits {
-    /// Into the real world, for as many requests as are allowed.
+    /// Opens visits to the real web, with a maximum number of requests.
     ///
     /// # Errors
     ///
-    /// If the settings cannot be used, or name no contact and would lead beyond loopback.
+    /// If the settings are invalid, or have no contact and would lead beyond loopback.
     pub fn open(settings: Settings, max_requests: u64) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -125,14 +125,14 @@ impl Visits {
         })
     }
 
-    /// What is at each of these URLs. Different hosts are asked at the same time.
+    /// Visits these URLs. Requests to different hosts run at the same time.
     #[must_use]
     pub fn visit(&self, urls: &[String]) -> Vec<Visit> {
         let visitor = Rc::clone(&self.visitor);
         self.local.block_on(&self.runtime, visit_all(visitor, urls))
     }
 
-    /// The body of one URL, wherever redirects within the scope lead. Every URL on the way is
+    /// Returns the body of one URL, after redirects within the scope. Each URL on the way is
     /// fetched under the rules of its own host.
     #[must_use]
     pub fn download(&self, url: &str) -> Download {
@@ -140,13 +140,13 @@ impl Visits {
         self.local.block_on(&self.runtime, download)
     }
 
-    /// Sets how many requests may follow from now on.
+    /// Sets the maximum number of further requests.
     pub fn allow(&self, n_further: u64) {
         let max_requests = self.n_requests().saturating_add(n_further);
         self.visitor.max_requests.set(max_requests);
     }
 
-    /// Requests made so far, robots.txt included.
+    /// Returns the number of requests so far, robots.txt included.
     #[must_use]
     pub fn n_requests(&self) -> u64 {
         self.visitor.n_requests.get()
@@ -168,45 +168,46 @@ async fn visit_all(visitor: Rc<Visitor>, urls: &[String]) -> Vec<Visit> {
     visits
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum No {
-    /// No more requests are allowed.
+    /// The maximum number of requests was reached.
     Budget,
     Failed(Failure),
-    /// It is not asked, for this reason.
+    /// No request is sent, for this reason.
     NotAsked(&'static str),
 }
 
-/// Knows hosts and addresses, and when each may be asked.
+/// Hosts and IP addresses, and the time of the next request to each.
 struct Visitor {
     shared: Arc<Shared>,
     seams: Seams,
     fetcher: Http,
     reader: RefCell<Reader>,
     hosts: RefCell<HashMap<Box<str>, Rc<VisitedHost>>>,
-    /// From when on each address may be asked; held while it is.
+    /// The earliest time of the next request to each IP address; locked during a request.
     turns: RefCell<HashMap<IpAddr, Rc<Mutex<Instant>>>>,
     n_requests: Cell<u64>,
     max_requests: Cell<u64>,
 }
 
-/// Scheme, name and port. Of both locks the rules come first.
+/// Scheme, name and port. Of the two locks, `rules` is taken first.
 struct VisitedHost {
-    /// What it allows, until when; none if it is not available. Held while robots.txt is fetched.
+    /// The rules and when they expire; `None` inside if they are not available. Locked while
+    /// robots.txt is fetched.
     rules: Mutex<Option<(Option<Rc<Robots>>, Instant)>>,
-    /// Held while it is asked.
+    /// Locked during a request.
     gate: Mutex<Gate>,
 }
 
-/// When a host may be asked, and where it is.
+/// The earliest time of the next request to a host, and its IP addresses.
 struct Gate {
     addresses: Vec<IpAddr>,
-    /// Until when the addresses hold.
+    /// When the IP addresses expire.
     expires: Instant,
     /// When the last request ended.
     ended: Instant,
-    /// From when on it may be asked.
+    /// The earliest time of the next request.
     next: Instant,
     pace: Pace,
     kept: Option<Connection>,
@@ -305,7 +306,7 @@ impl Visitor {
         })
     }
 
-    /// The response of a URL; none if robots.txt disallows it.
+    /// Returns the response of a URL; `None` if robots.txt disallows it.
     async fn response(&self, url: &NormalUrl) -> Result<Option<Response>, No> {
         let robots = self.rules(url).await?;
         if !robots.verdict(url).allowed {
@@ -320,12 +321,12 @@ impl Visitor {
         }
         let delay = robots.delay(TimeOfDay::from_unix(date));
         if delay > seconds(self.settings().polite.defer_above) {
-            return Err(No::NotAsked("robots.txt asks for too long a delay"));
+            return Err(No::NotAsked("robots.txt requires too long a delay"));
         }
         self.ask(url, delay).await.map(Some)
     }
 
-    /// The longest wait for a host.
+    /// Returns the longest wait for a host.
     fn patience(&self) -> Duration {
         let settings = self.settings();
         seconds(settings.stop.patience.max(settings.polite.defer_above))
@@ -366,13 +367,13 @@ impl Visitor {
             200..=299 => Visit::Nothing("no page".to_owned()),
             300..=399 => match links.next() {
                 Some(target) => Visit::Redirect(target),
-                None => Visit::Nothing("a redirect that leads nowhere in scope".to_owned()),
+                None => Visit::Nothing("a redirect out of scope".to_owned()),
             },
             status => Visit::Nothing(format!("status {status}")),
         }
     }
 
-    /// What the host of a URL allows.
+    /// Returns the rules of the host of a URL.
     async fn rules(&self, url: &NormalUrl) -> Result<Rc<Robots>, No> {
         let host = self.host(url);
         let mut rules = host.rules.lock().await;
@@ -389,14 +390,14 @@ impl Visitor {
         robots.ok_or(No::NotAsked("robots.txt is not available"))
     }
 
-    /// Keeps the delay that robots.txt asks for, which holds for every later request to the host.
+    /// Stores the delay that robots.txt requires, which applies to every later request to the host.
     async fn set_asked_delay(&self, host: &VisitedHost, robots: Option<&Robots>) {
         let now = TimeOfDay::from_unix((self.seams.clock)().as_secs());
         let delay = robots.map_or(Duration::ZERO, |robots| robots.delay(now));
         host.gate.lock().await.pace.asked_delay = delay;
     }
 
-    /// Fetches robots.txt, wherever it is said to be; none if it is not available.
+    /// Fetches robots.txt, following redirects; `None` if it is not available.
     async fn robots(&self, url: &NormalUrl) -> Result<Option<Rc<Robots>>, No> {
         let agent = &self.settings().agent.name;
         let known = |outcome: robots::Outcome<'_>| {
@@ -421,7 +422,7 @@ impl Visitor {
             };
             let base = Url::parse(place.as_str()).ok();
             let target = self.shared.normalize(location, base.as_ref());
-            // Where a redirect cannot be followed nobody knows what is allowed.
+            // If a redirect cannot be followed, the rules are unknown.
             file = match target {
                 Ok(target) => target,
                 Err(_) => return Ok(None),
@@ -430,7 +431,7 @@ impl Visitor {
         Ok(known(robots::Outcome::TooManyRedirects))
     }
 
-    /// Asks until there is an answer that will do, as often as is allowed.
+    /// Sends requests until a response is usable, up to the maximum number of attempts.
     async fn ask(&self, url: &NormalUrl, delay: Duration) -> Result<Response, No> {
         let mut n_left = self.settings().fetch.tries.max(1);
         loop {
@@ -443,17 +444,17 @@ impl Visitor {
         }
     }
 
-    /// Asks once, when it is time: at least `delay` after the last request.
+    /// Sends one request, at least `delay` after the previous one.
     async fn request(&self, url: &NormalUrl, delay: Duration) -> Result<Response, No> {
         let host = self.host(url);
         let mut gate = host.gate.lock().await;
         if gate.pace.is_dead(self.settings()) {
-            return Err(No::NotAsked("its host does not answer"));
+            return Err(No::NotAsked("its host does not respond"));
         }
         let address = self.address(url, &mut gate).await?;
         let next = gate.next.max(gate.ended + delay);
         if next > Instant::now() + self.patience() {
-            return Err(No::NotAsked("its host wants to be left alone"));
+            return Err(No::NotAsked("its host requires a longer wait"));
         }
         sleep_until(next).await;
         let turn = self.turn(address);
@@ -485,7 +486,7 @@ impl Visitor {
         result.map_err(No::Failed)
     }
 
-    /// Where a host is.
+    /// Returns the IP address of a host.
     async fn address(&self, url: &NormalUrl, gate: &mut Gate) -> Result<IpAddr, No> {
         if let Ok(address) = url.host().trim_matches(['[', ']']).parse() {
             return Ok(address);
@@ -498,11 +499,11 @@ impl Visitor {
                     gate.addresses = found.addresses;
                     gate.expires = Instant::now() + found.ttl.clamp(MIN_TTL, MAX_TTL);
                 }
-                // An old answer is better than none.
+                // An old result is better than none.
                 Err(_) => gate.pace.n_failures = gate.pace.n_failures.saturating_add(1),
             }
         }
-        let unknown = No::NotAsked("its host has no address");
+        let unknown = No::NotAsked("its host has no IP address");
         gate.addresses.first().copied().ok_or(unknown)
     }
 

@@ -10,10 +10,12 @@ use std::marker::PhantomData;
 use std::mem;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
 use crate::Error;
+use crate::background::{Background, BackgroundFile};
 
 /// Size in bytes of the buffer of a file being read or written.
 pub(crate) const BUFFER_BYTES: usize = 1 << 18;
@@ -21,17 +23,54 @@ pub(crate) const BUFFER_BYTES: usize = 1 << 18;
 /// Writes records one after the other.
 pub(crate) struct Writer<T> {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: Buffered,
     n_records: u64,
     records: PhantomData<T>,
 }
 
+/// A file with a buffer, and who writes it.
+enum Buffered {
+    Here(BufWriter<File>),
+    There(BackgroundFile),
+}
+
+impl Buffered {
+    fn new(file: File, background: Option<&Arc<Background>>) -> Self {
+        match background {
+            None => Self::Here(BufWriter::with_capacity(BUFFER_BYTES, file)),
+            Some(background) => Self::There(BackgroundFile::new(file, BUFFER_BYTES, background)),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Here(file) => file.write_all(bytes),
+            Self::There(file) => file.write_all(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Here(file) => file.flush(),
+            Self::There(file) => file.flush(),
+        }
+    }
+}
+
 impl<T: Pod> Writer<T> {
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        Self::create_on(None, path)
+    }
+
+    /// Creates a file that the thread writes, if there is one.
+    pub(crate) fn create_on(
+        background: Option<&Arc<Background>>,
+        path: &Path,
+    ) -> Result<Self, Error> {
         let file = File::create(path).map_err(Error::io("create", path))?;
         Ok(Self {
             path: path.to_owned(),
-            file: BufWriter::with_capacity(BUFFER_BYTES, file),
+            file: Buffered::new(file, background),
             n_records: 0,
             records: PhantomData,
         })
@@ -39,10 +78,19 @@ impl<T: Pod> Writer<T> {
 
     /// Resumes after the first records of an unfinished file.
     pub(crate) fn resume(path: &Path, n_records: u64) -> Result<Self, Error> {
+        Self::resume_on(None, path, n_records)
+    }
+
+    /// Like [`resume`](Self::resume), with a thread that writes the file, if there is one.
+    pub(crate) fn resume_on(
+        background: Option<&Arc<Background>>,
+        path: &Path,
+        n_records: u64,
+    ) -> Result<Self, Error> {
         let file = truncated(path, n_records * size_of::<T>() as u64)?;
         Ok(Self {
             path: path.to_owned(),
-            file: BufWriter::with_capacity(BUFFER_BYTES, file),
+            file: Buffered::new(file, background),
             n_records,
             records: PhantomData,
         })

@@ -212,12 +212,22 @@ const DEFAULT_CHECKPOINT: Duration = Duration::from_secs(30);
 pub(crate) const DEFAULT_SEED: u64 = 1;
 
 impl Default for Config {
-    /// Jaccard similarity of at least 0.8 on shingles of five words, verified on the texts.
+    /// The policy `content`, which drops documents at the level `same`.
     fn default() -> Self {
-        let policy = Policy::default();
+        Self::of(Criterion::DEFAULT)
+    }
+}
+
+impl Config {
+    /// Returns the default settings of a run with this definition of a duplicate.
+    #[must_use]
+    pub fn of(criterion: Criterion) -> Self {
         Self {
-            policy,
-            shingle: ShingleLength::uniform(policy.criterion.default_w()),
+            policy: Policy {
+                criterion,
+                ..Policy::default()
+            },
+            shingle: ShingleLength::uniform(criterion.default_w()),
             recall: Threshold::new(DEFAULT_RECALL).expect("0.995 is a share"),
             verify: Verify::Text,
             keep: Keep::First,
@@ -238,9 +248,7 @@ impl Default for Config {
             corpus: arose_corpus::Config::default(),
         }
     }
-}
 
-impl Config {
     /// Returns the settings that affect the result, by name.
     pub(crate) fn settings(&self) -> Value {
         let mut settings = json!({
@@ -264,7 +272,7 @@ impl Config {
             "cap": self.cap.get(),
             "pairs": self.pairs.as_str(),
             "seed": self.seed,
-            "mode": format!("{:?}", self.corpus.html.mode).to_lowercase(),
+            "mode": self.corpus.html.mode.as_str(),
             "statuses": format!("{:?}", self.corpus.statuses).to_lowercase(),
             "fields": fields(&self.corpus.fields),
             "limits": limits(&self.corpus.limits),

@@ -20,8 +20,10 @@ use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::Error;
+use crate::background::Background;
 use crate::column::{Column, Writer};
 
 /// The file of tokens.
@@ -131,11 +133,15 @@ pub(crate) struct TokenState {
 }
 
 impl TokenWriter {
-    pub(crate) fn create(folder: &Path) -> Result<Self, Error> {
+    /// Creates the files, of which the thread writes the larger one, if there is a thread.
+    pub(crate) fn create(
+        background: Option<&Arc<Background>>,
+        folder: &Path,
+    ) -> Result<Self, Error> {
         let path = folder.join(DICTIONARIES);
         fs::File::create(&path).map_err(Error::io("create", &path))?;
         Ok(Self {
-            units: Writer::create(&folder.join(UNITS))?,
+            units: Writer::create_on(background, &folder.join(UNITS))?,
             path,
             dictionary: Dictionary::new(),
             number: 0,
@@ -145,13 +151,17 @@ impl TokenWriter {
     }
 
     /// Resumes from a state. A dictionary may have gained tokens since, which does no harm.
-    pub(crate) fn resume(folder: &Path, state: TokenState) -> Result<Self, Error> {
+    pub(crate) fn resume(
+        background: Option<&Arc<Background>>,
+        folder: &Path,
+        state: TokenState,
+    ) -> Result<Self, Error> {
         let path = folder.join(DICTIONARIES);
         let mut all = read_dictionaries(&path)?;
         all.truncate(state.dictionary + 1);
         let dictionary = all.pop().filter(|_| all.len() == state.dictionary);
         Ok(Self {
-            units: Writer::resume(&folder.join(UNITS), state.n_units)?,
+            units: Writer::resume_on(background, &folder.join(UNITS), state.n_units)?,
             dictionary: dictionary.ok_or_else(|| cut_short(&path))?,
             path,
             number: state.dictionary,
@@ -347,7 +357,7 @@ mod tests {
     fn what_is_read_is_what_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let documents = documents(1, 3000);
-        let mut writer = TokenWriter::create(folder.path()).unwrap();
+        let mut writer = TokenWriter::create(None, folder.path()).unwrap();
         let places = documents.iter().map(|tokens| writer.push(tokens).unwrap());
         let places: Vec<TokenPlace> = places.collect();
         writer.finish().unwrap();
@@ -361,7 +371,7 @@ mod tests {
     #[test]
     fn another_language_gets_another_dictionary() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = TokenWriter::create(folder.path()).unwrap();
+        let mut writer = TokenWriter::create(None, folder.path()).unwrap();
         let (mut all, mut places) = (Vec::new(), Vec::new());
         for seed in 1..6 {
             let documents = documents(seed, 12_000);
@@ -378,7 +388,7 @@ mod tests {
     fn writing_goes_on_from_a_state() {
         let folder = tempfile::tempdir().unwrap();
         let documents = documents(3, 1000);
-        let mut writer = TokenWriter::create(folder.path()).unwrap();
+        let mut writer = TokenWriter::create(None, folder.path()).unwrap();
         let first = documents[..400].iter();
         let mut places: Vec<TokenPlace> =
             first.map(|tokens| writer.push(tokens).unwrap()).collect();
@@ -388,7 +398,7 @@ mod tests {
         }
         writer.flush().unwrap();
         drop(writer);
-        let mut writer = TokenWriter::resume(folder.path(), state).unwrap();
+        let mut writer = TokenWriter::resume(None, folder.path(), state).unwrap();
         let rest = documents[400..].iter();
         places.extend(rest.map(|tokens| writer.push(tokens).unwrap()));
         writer.finish().unwrap();

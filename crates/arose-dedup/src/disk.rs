@@ -96,7 +96,7 @@ impl File {
     /// If the operating system reports an error. Some of the bytes may have been written.
     pub fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         let written = self.file.write_all_at(bytes, at);
-        self.record(|file| Change::Write {
+        self.record(|file| DiskChange::Write {
             file,
             at,
             bytes: bytes.into(),
@@ -111,7 +111,7 @@ impl File {
     /// If the operating system reports an error.
     pub fn set_len(&self, n_bytes: u64) -> io::Result<()> {
         self.file.set_len(n_bytes)?;
-        self.record(|file| Change::Length { file, n_bytes });
+        self.record(|file| DiskChange::Length { file, n_bytes });
         Ok(())
     }
 
@@ -122,14 +122,14 @@ impl File {
     /// If the operating system reports an error.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()?;
-        self.record(|file| Change::Sync { file });
+        self.record(|file| DiskChange::Sync { file });
         if let Some((log, _)) = &self.recorded {
             log.pause();
         }
         Ok(())
     }
 
-    fn record(&self, change: impl FnOnce(u64) -> Change) {
+    fn record(&self, change: impl FnOnce(u64) -> DiskChange) {
         if let Some((log, number)) = &self.recorded {
             log.state().changes.push(change(*number));
         }
@@ -215,7 +215,7 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()?;
     if let Some(log) = recording_of(path) {
         let path = path.to_owned();
-        log.state().changes.push(Change::SyncFolder { path });
+        log.state().changes.push(DiskChange::SyncFolder { path });
         log.pause();
     }
     Ok(())
@@ -231,7 +231,7 @@ pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
     if let Some(log) = recording_of(path) {
         let mut state = log.state();
         let file = state.opened(path, Start::AsItIs);
-        state.changes.push(Change::Sync { file });
+        state.changes.push(DiskChange::Sync { file });
     }
     Ok(())
 }
@@ -269,7 +269,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     }
     if let Some(log) = recording_of(path) {
         let path = path.to_owned();
-        log.state().changes.push(Change::Folder { path });
+        log.state().changes.push(DiskChange::Folder { path });
     }
     sync_folder(parent)
 }
@@ -293,7 +293,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A change below a recorded directory. Files have numbers, since names change.
 #[derive(Debug, Clone)]
-pub enum Change {
+pub enum DiskChange {
     /// A file was seen under this name: a new file, or one that existed before.
     Link {
         /// The name.
@@ -362,7 +362,7 @@ struct Log {
 
 #[derive(Debug, Default)]
 struct LogState {
-    changes: Vec<Change>,
+    changes: Vec<DiskChange>,
     /// The files that have names.
     files: BTreeMap<PathBuf, u64>,
     n_files: u64,
@@ -400,7 +400,7 @@ impl Recording {
 
     /// Returns all changes so far.
     #[must_use]
-    pub fn changes(&self) -> Vec<Change> {
+    pub fn changes(&self) -> Vec<DiskChange> {
         self.log.state().changes.clone()
     }
 }
@@ -445,13 +445,13 @@ impl LogState {
                 self.n_files += 1;
                 self.files.insert(path.to_owned(), file);
                 let path = path.to_owned();
-                self.changes.push(Change::Link { path, file });
+                self.changes.push(DiskChange::Link { path, file });
                 file
             }
         };
         if start == Start::Empty {
             let n_bytes = 0;
-            self.changes.push(Change::Length { file, n_bytes });
+            self.changes.push(DiskChange::Length { file, n_bytes });
         }
         file
     }
@@ -461,13 +461,13 @@ impl LogState {
             self.files.insert(to.to_owned(), file);
         }
         let (from, to) = (from.to_owned(), to.to_owned());
-        self.changes.push(Change::Rename { from, to });
+        self.changes.push(DiskChange::Rename { from, to });
     }
 
     fn removed(&mut self, path: &Path) {
         self.files.remove(path);
         let path = path.to_owned();
-        self.changes.push(Change::Remove { path });
+        self.changes.push(DiskChange::Remove { path });
     }
 }
 
@@ -506,10 +506,10 @@ mod tests {
             .changes()
             .iter()
             .map(|change| match change {
-                Change::Link { file, .. }
-                | Change::Write { file, .. }
-                | Change::Length { file, .. }
-                | Change::Sync { file } => Some(*file),
+                DiskChange::Link { file, .. }
+                | DiskChange::Write { file, .. }
+                | DiskChange::Length { file, .. }
+                | DiskChange::Sync { file } => Some(*file),
                 _ => None,
             })
             .collect();

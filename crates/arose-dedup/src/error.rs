@@ -88,7 +88,7 @@ pub enum Error {
         /// The input file that differs.
         path: PathBuf,
         /// How it differs.
-        change: Change,
+        change: InputChange,
     },
     /// The directory contains a run, and the content of standard input or a table is not known.
     #[error(
@@ -250,7 +250,7 @@ fn lost(n_files: u64, n_records: u64) -> String {
 
 /// How an input file differs from the one that a run has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum InputChange {
     /// The file is new.
     New,
     /// The size or modification time differs.
@@ -259,7 +259,7 @@ pub enum Change {
     Gone,
 }
 
-impl std::fmt::Display for Change {
+impl std::fmt::Display for InputChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::New => "was added after the run read its input",

@@ -4,7 +4,7 @@
 //! does it find, and which settings should be the default?
 //!
 //! *Idea.* Only a ground truth that does not come from the rule can answer. There are two kinds.
-//! People have labelled pairs: [`gold`] reads them, [`pairs`] compares every rule and threshold
+//! People have labelled pairs: [`labelled`] reads them, [`pairs`] compares every rule and threshold
 //! with the labels, and [`difference`] classifies the differences of two documents. Or the corpus
 //! was generated, so that its duplicates are known: [`plant`] generates one, and [`run`] scores the
 //! output directory of a run against it. [`ratings`] stores the ratings of sampled pairs of a run
@@ -24,7 +24,7 @@
 
 pub mod difference;
 mod error;
-pub mod gold;
+pub mod labelled;
 mod lines;
 pub mod metric;
 pub mod pairs;

@@ -115,7 +115,7 @@ impl Passage<'_> {
 
 /// Passages side by side.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row<'a> {
+pub struct SideRow<'a> {
     /// Whether both documents contain it.
     pub is_common: bool,
     /// The passages of each.
@@ -128,7 +128,7 @@ pub struct Explained<'a> {
     /// The scores, which determine the level.
     pub score: Score,
     /// Both texts from beginning to end.
-    pub rows: Vec<Row<'a>>,
+    pub rows: Vec<SideRow<'a>>,
 }
 
 /// Compares two documents side by side.
@@ -141,7 +141,7 @@ pub fn explain<'a>(a: &Source<'a>, b: &Source<'a>) -> Explained<'a> {
     let mut push = |is_common: bool, [in_a, in_b]: [Range<usize>; 2]| {
         if !in_a.is_empty() || !in_b.is_empty() {
             let sides = [a.passages(in_a, &weights[0]), b.passages(in_b, &weights[1])];
-            rows.push(Row { is_common, sides });
+            rows.push(SideRow { is_common, sides });
         }
     };
     let (mut at, ends) = ([0; 2], [a.places.len(), b.places.len()]);

@@ -18,11 +18,12 @@
 //!
 //! *Parameters.* [`Settings`] when it is created, [`Options`] when it is opened.
 //!
-//! *Cost.* With the default settings, a document takes a record of 372 bytes, its name, and 4.1
-//! bytes for each of twenty entries: about 465 bytes on disk, and 20 in memory. With super-shingles
-//! and simhash ([`Kind::Compact`]), a record has 124 bytes and a document takes about 215. Under
-//! the policy `content` ([`Kind::Content`]), a record has 1,260 bytes, and the index counts what
-//! sites repeat, in at most 100 MB of memory. The measurements are in `bench/records`.
+//! *Cost.* Under the policy `jaccard` ([`Kind::Jaccard`]), a document takes a record of 372 bytes,
+//! its name, and 4.1 bytes for each of twenty entries: about 465 bytes on disk, and 20 in memory.
+//! With super-shingles and simhash ([`Kind::Compact`]), a record has 124 bytes and a document takes
+//! about 215. Under the default policy `content` ([`Kind::Content`]), a record has 1,260 bytes, and
+//! the index counts what sites repeat, in at most 100 MB of memory. The measurements are in
+//! `bench/records`.
 //!
 //! *Error.* None for [`Kind::Compact`], [`Kind::Full`] and [`Kind::Exact`]: the result equals that
 //! of comparing every document ([`Index::scan`]), hence exactly that of the rule. [`Kind::Jaccard`]
@@ -100,7 +101,7 @@ pub use reader::Reader;
 pub use records::MAX_NAME;
 pub use settings::{FeatureKeys, Kind, Settings};
 pub use sketch::{Pairs, SiteTag, Sketch, Sketcher, name};
-pub use state::{ContentScores, Match, Stats};
+pub use state::{ContentScores, IndexStatus, Match};
 pub use verify::{Verified, verify};
 
 use crate::disk;
@@ -109,7 +110,7 @@ use folder::{Fresh, check_unused, discard, remove_leftovers, take_lock};
 use log::{Frame, Log};
 use manifest::{Manifest, Part};
 use merger::Merger;
-use state::{State, check_sketch};
+use state::{Prepared, State, check_sketch};
 use writer::Writer;
 
 /// How to run an index. These options are not stored in the index and may change at each opening.
@@ -333,10 +334,18 @@ impl Index {
     /// As [`Index::insert`]. The name is checked only if there is no duplicate.
     pub fn query_or_insert(&self, name: &str, sketch: &Sketch) -> Result<Seen, Error> {
         self.shared.check_sketch(sketch)?;
+        // Weighing takes longest, so other threads may write meanwhile. Pages of the same site that
+        // they add are not counted yet.
+        let weighed = self.shared.read()?.weigh(sketch);
         let mut writer = self.shared.write_log()?;
-        let (found, weighed) = self.shared.read()?.query_as(name, sketch)?;
+        let found = self
+            .shared
+            .read()?
+            .query_weighed(sketch, weighed.as_ref())?;
         if found.is_empty() {
-            self.shared.insert_locked(&mut writer, &[(name, sketch)])?;
+            self.shared.check_new(&mut writer, &[(name, sketch)])?;
+            let prepared = Prepared::new(name, sketch, weighed);
+            self.shared.insert_prepared(&mut writer, &[prepared])?;
             return Ok(Seen::New);
         }
         // A duplicate is also a page of its site.
@@ -414,7 +423,7 @@ impl Index {
             .check_sketch(a)
             .and(self.shared.check_sketch(b))?;
         let state = self.shared.read()?;
-        let [a, b] = [a, b].map(|sketch| match state.weigh(None, sketch) {
+        let [a, b] = [a, b].map(|sketch| match state.weigh(sketch) {
             Some(weighed) => Cow::Owned(weighed.sketch),
             None => Cow::Borrowed(sketch),
         });
@@ -491,8 +500,8 @@ impl Index {
     /// # Errors
     ///
     /// If the index is [broken](Error::Broken).
-    pub fn stats(&self) -> Result<Stats, Error> {
-        Ok(self.shared.read()?.stats())
+    pub fn status(&self) -> Result<IndexStatus, Error> {
+        Ok(self.shared.read()?.status())
     }
 
     /// Reclaims the space of removed documents and merges all sorted runs into one. Readers
@@ -545,30 +554,46 @@ impl Drop for Index {
 impl Shared {
     fn insert_group(&self, documents: &[(&str, &Sketch)]) -> Result<(), Error> {
         let mut writer = self.write_log()?;
-        self.insert_locked(&mut writer, documents)
+        self.check_new(&mut writer, documents)?;
+        let prepared = self.read()?.prepare(documents);
+        self.insert_prepared(&mut writer, &prepared)
     }
 
-    fn insert_locked(
-        &self,
-        writer: &mut Writer,
-        documents: &[(&str, &Sketch)],
-    ) -> Result<(), Error> {
+    /// Makes room for these documents, and checks that they can be inserted.
+    fn check_new(&self, writer: &mut Writer, documents: &[(&str, &Sketch)]) -> Result<(), Error> {
         self.make_room(writer)?;
         for &(name, sketch) in documents {
             self.check_document(name, sketch)?;
         }
         let state = self.read()?;
         writer.screen_names(&state, documents.len());
-        if let Some(name) = state.find_taken_name(documents, writer.names.as_ref())? {
-            return Err(Error::Exists { name });
+        match state.find_taken_name(documents, writer.names.as_ref())? {
+            Some(name) => Err(Error::Exists { name }),
+            None => Ok(()),
         }
-        let prepared = state.prepare(documents);
-        drop(state);
+    }
+
+    fn insert_prepared(&self, writer: &mut Writer, prepared: &[Prepared<'_>]) -> Result<(), Error> {
         let mut frame = Frame::new();
         prepared.iter().for_each(|one| one.write(&mut frame));
         writer.log.append(&frame)?;
-        for one in &prepared {
+        for one in prepared {
             writer.insert(&mut *self.change()?, one);
+        }
+        Ok(())
+    }
+
+    /// Counts pages of sites, given their keys with that of the page last, unless they were counted
+    /// before.
+    fn count_pages(&self, pages: &[Vec<u64>]) -> Result<(), Error> {
+        let mut writer = self.write_log()?;
+        for keys in pages {
+            let state = self.read()?;
+            let is_new = keys.last().is_some_and(|&page| state.counts.get(page) == 0);
+            drop(state);
+            if is_new {
+                self.count_page(&mut writer, keys)?;
+            }
         }
         Ok(())
     }

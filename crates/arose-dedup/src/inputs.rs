@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::error::Change;
+use crate::error::InputChange;
 use crate::job::not_read;
 use crate::source::{Source, path_text};
 use crate::stage::kept::output_paths;
@@ -139,14 +139,14 @@ impl Inputs {
         let old = by_path(there);
         for file in &self.files {
             match old.get(&*file.path) {
-                None => return changed(&file.path, Change::New),
-                Some(old) if *old != file => return changed(&file.path, Change::Content),
+                None => return changed(&file.path, InputChange::New),
+                Some(old) if *old != file => return changed(&file.path, InputChange::Content),
                 Some(_) => {}
             }
         }
         let new = by_path(&self.files);
         let gone = there.iter().find(|file| !new.contains_key(&*file.path));
-        gone.map_or(Ok(()), |file| changed(&file.path, Change::Gone))
+        gone.map_or(Ok(()), |file| changed(&file.path, InputChange::Gone))
     }
 
     /// Returns an error if a file has changed since it was listed or read.
@@ -156,8 +156,8 @@ impl Inputs {
             source.check()?;
             let change = match listed.get(&*source.path) {
                 Some(listed) if *listed == source => continue,
-                Some(_) => Change::Content,
-                None => Change::New,
+                Some(_) => InputChange::Content,
+                None => InputChange::New,
             };
             return Err(Error::InputChanged {
                 path: source.path.clone(),

@@ -5,6 +5,7 @@ mod found;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use arose::rule::{Criterion, Remove};
@@ -26,7 +27,7 @@ use crate::stage::tables::{self, Dropped, Rows};
 use crate::stage::{candidates, cluster, contained, exact, ids, read, sites, update, verify};
 use crate::work::{Note, Start, Work, read_json, write_json, write_json_to_disk};
 use crate::{Error, Progress};
-use found::Found;
+use found::StageResults;
 
 const DOCUMENTS: &str = "documents.parquet";
 const LISTED_PAIRS: &str = "pairs.parquet";
@@ -52,18 +53,19 @@ pub fn run(
     start: Start,
     progress: &Progress,
 ) -> Result<Value, Error> {
-    on_threads(config, out, || {
+    on_threads(config.corpus.threads, out, || {
         let inputs = Inputs::list(inputs, config, out)?;
         Job::open_with(inputs, config, out, start, progress)?.run()
     })
 }
 
-fn on_threads<T: Send>(
-    config: &Config,
+/// Runs a job in `out` on this many threads.
+pub(crate) fn on_threads<T: Send>(
+    threads: NonZeroUsize,
     out: &Path,
     run: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    let threads = config.corpus.threads.get();
+    let threads = threads.get();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::Io {
         action: "start threads for",
@@ -74,8 +76,8 @@ fn on_threads<T: Send>(
 }
 
 /// Like [`run`], for one file with a name of its own that is moved into `out`: a table in memory
-/// that the caller has written. Its contents cannot be compared with those of an earlier run, so a
-/// run in `out` is never taken for the same.
+/// that the caller has written. Its contents cannot be compared with those of an earlier run, so an
+/// earlier run in `out` is never continued.
 ///
 /// # Errors
 ///
@@ -87,7 +89,7 @@ pub fn run_moved(
     start: Start,
     progress: &Progress,
 ) -> Result<Value, Error> {
-    on_threads(config, out, || {
+    on_threads(config.corpus.threads, out, || {
         Job::open_with(Inputs::moved(input), config, out, start, progress)?.run()
     })
 }
@@ -135,7 +137,7 @@ pub fn method(config: &Config) -> Result<String, Error> {
         _ => {
             use crate::scheme::Tables;
             format!(
-                "{} tables of features and pieces",
+                "{} tables of super-shingles and simhash pieces",
                 Rules::new(config)?.n_tables()
             )
         }
@@ -206,7 +208,7 @@ impl<'a> Job<'a> {
             None => keep_standard_input(&self.work, &mut self.readable, self.progress)?,
         }
         let read = self.read()?;
-        let found = Found::find(&self, read, index.as_ref())?;
+        let found = StageResults::find(&self, read, index.as_ref())?;
         if !self.inputs.is_read_once() {
             self.inputs.check_read(&found.read.found.sources)?;
         }
@@ -299,7 +301,7 @@ impl<'a> Job<'a> {
         refused.map(|()| read)
     }
 
-    fn write(&self, found: &Found) -> Result<Note<Rows>, Error> {
+    fn write(&self, found: &StageResults) -> Result<Note<Rows>, Error> {
         let read = &found.read.found;
         let names = ["read", "exact", "verify", "cluster", "lookup"];
         let [read_in, exact, verify, cluster, lookup] = names.map(|stage| self.work.path(stage));
@@ -402,7 +404,7 @@ impl<'a> Job<'a> {
     }
 
     /// Returns the effect of the index on the run, or null without an index.
-    fn index_summary(&self, found: &Found, rows: &Rows) -> Value {
+    fn index_summary(&self, found: &StageResults, rows: &Rows) -> Value {
         let (Some(against), Some(lookups)) = (&self.config.against, &found.lookups) else {
             return Value::Null;
         };
@@ -419,7 +421,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    fn summary(&self, found: &Found, rows: &Note<Rows>) -> Value {
+    fn summary(&self, found: &StageResults, rows: &Note<Rows>) -> Value {
         let read = &found.read.found;
         let candidates = &found.candidates.found;
         let written = &rows.found;

@@ -12,6 +12,7 @@
 //! memory.
 #![forbid(unsafe_code)]
 
+mod background;
 mod column;
 mod config;
 mod dictionary;
@@ -48,12 +49,12 @@ pub use config::{
     Against, Config, DroppedAs, Empty, Exact, Keep, KeptAs, ListedPairs, OnLoss, Output, Quality,
     SiteCounts, Update, Verify, Versions,
 };
-pub use error::{Change, Error};
+pub use error::{Error, InputChange};
 pub use inputs::Moved;
 pub use job::{method, promise, run, run_moved};
 pub use losses::IncompleteFile;
 pub use memory::default_memory;
-pub use plan::{Plan, plan};
+pub use plan::{ResourceNeeds, plan};
 pub use progress::{Progress, STAGES, Snapshot};
 pub use repeats::{RepeatCounter, Repeats};
 pub use source::path_of;

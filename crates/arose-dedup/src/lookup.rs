@@ -32,10 +32,11 @@ impl Flags {
 
     /// Creates flags for `n` documents, all of them set.
     pub(crate) fn all(n: usize) -> Self {
-        Self {
-            words: vec![u64::MAX; n.div_ceil(64)],
-            n,
+        let mut words = vec![u64::MAX; n.div_ceil(64)];
+        if let Some(last) = words.last_mut() {
+            *last >>= (64 - n % 64) % 64;
         }
+        Self { words, n }
     }
 
     /// Returns the number of documents.
@@ -60,6 +61,24 @@ impl Flags {
         let counts = self.words.iter().map(|word| u64::from(word.count_ones()));
         counts.sum()
     }
+
+    /// Returns the documents whose flags are set, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Ordinal> {
+        ordinals(&self.words)
+    }
+}
+
+/// Returns the numbers of the set bits, ascending.
+fn ordinals(words: &[u64]) -> impl Iterator<Item = Ordinal> {
+    let words = (0..).step_by(64).zip(words);
+    words.flat_map(|(start, &word)| {
+        let mut left = word;
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(start + bit)
+        })
+    })
 }
 
 /// A set of ordinals that can count the members before each: a bit per document, and a count per
@@ -94,13 +113,15 @@ impl Chosen {
         word >> (doc % 64) & 1 == 1
     }
 
+    /// Returns the largest member.
+    pub(crate) fn last(&self) -> Option<Ordinal> {
+        let word = self.words.iter().rposition(|word| *word != 0)?;
+        Some(64 * word as Ordinal + self.words[word].ilog2())
+    }
+
     /// Returns the members, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Ordinal> {
-        let words = (0..).step_by(64).zip(&self.words);
-        words.flat_map(|(start, &word)| {
-            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
-            bits.map(move |bit| start + bit)
-        })
+        ordinals(&self.words)
     }
 
     /// Returns the number of members before `doc`.

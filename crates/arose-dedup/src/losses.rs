@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::Error;
 use crate::config::{Config, OnLoss};
-use crate::error::Change;
+use crate::error::InputChange;
 use crate::source::Source;
 
 /// Maximum number of incomplete files that are listed, the same as in the reader.
@@ -69,7 +69,7 @@ impl IncompleteFile {
             true => Ok(()),
             false => Err(Error::InputChanged {
                 path: self.path.clone(),
-                change: Change::Content,
+                change: InputChange::Content,
             }),
         }
     }

@@ -266,7 +266,9 @@ impl MarkTables {
     /// Describes the tables in words.
     pub(crate) fn method(&self) -> String {
         let [(b, q), (plain_b, plain_q)] = [WEIGHTED, PLAIN];
-        format!("{b} bands of {q} weighted MinHash values, {plain_b} bands of {plain_q} plain ones")
+        format!(
+            "{b} bands of {q} weighted MinHash values, {plain_b} bands of {plain_q} unweighted ones"
+        )
     }
 }
 

@@ -26,7 +26,7 @@ const COMPRESSION: u64 = 4;
 
 /// An estimate from the first documents of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct ResourceNeeds {
     /// Bytes in the input files.
     pub input_bytes: u64,
     /// Documents in them.
@@ -44,7 +44,7 @@ pub struct Plan {
 /// # Errors
 ///
 /// If an input does not exist.
-pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
+pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<ResourceNeeds, Error> {
     let is_file = |input: &&PathBuf| input.as_os_str() != "-";
     let files: Vec<PathBuf> = inputs.iter().filter(is_file).cloned().collect();
     let sample = Sample::take(&files, config)?;
@@ -63,7 +63,7 @@ pub fn plan(inputs: &[PathBuf], config: &Config) -> Result<Plan, Error> {
         (Criterion::Content(_), SiteCounts::Sampled) => 3 + 2,
         _ => 3,
     };
-    Ok(Plan {
+    Ok(ResourceNeeds {
         input_bytes,
         documents,
         text_bytes,

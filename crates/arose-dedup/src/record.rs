@@ -4,6 +4,8 @@ use arose::content::NEARLY_EQUAL;
 use arose::digest::Digest;
 use arose::parity::{self, Parity};
 use arose::rule::Rule;
+use arose_corpus::Position;
+use arose_corpus::html::Mode;
 use bytemuck::{Pod, Zeroable};
 
 use crate::dictionary::TokenPlace;
@@ -91,6 +93,20 @@ impl DocRecord {
         }
     }
 
+    /// Returns the mode in which its text was read; none if it is not a web page.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        let number = usize::from(self.flags >> MODE_BIT) & 7;
+        Mode::ALL.get(number.checked_sub(1)?).copied()
+    }
+
+    /// Returns its position in its source.
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            offset: self.offset,
+            inner: self.inner,
+        }
+    }
+
     /// Returns its digest.
     pub(crate) fn content(&self) -> Digest {
         Digest(u128::from(self.digest[1]) << 64 | u128::from(self.digest[0]))
@@ -126,6 +142,15 @@ pub(crate) const FILTERED: u16 = 16;
 pub(crate) const SUPERSEDED: u16 = 32;
 /// Mostly in a script written without spaces.
 pub(crate) const UNSPACED: u16 = 4;
+/// The first of three bits with the mode in which a web page was read: one more than its position
+/// in [`Mode::ALL`], or zero if the document is not a web page.
+const MODE_BIT: u32 = 8;
+
+/// Returns the flags of a mode.
+pub(crate) fn mode_flags(mode: Option<Mode>) -> u16 {
+    let number = mode.and_then(|mode| Mode::ALL.iter().position(|one| *one == mode));
+    number.map_or(0, |number| (number as u16 + 1) << MODE_BIT)
+}
 
 /// Super-shingles and simhash of a document, and its site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use arose::content::{Content, FREE_PAGES};
-use arose::digest::digest64;
+use arose::digest::{Digest, digest64};
 use arose::site::SiteKind;
 
 use crate::stage::urls::site_digest;
@@ -35,9 +35,9 @@ impl RepeatCounter {
     }
 
     /// Adds a document, by its shingles of two tokens. Documents with the same URL are one page.
-    /// Documents without a URL form one site, and those with the same name are one page.
-    pub fn push(&mut self, url: Option<&str>, name: &str, shingles: &[u64]) {
-        let page = digest64(url.unwrap_or(name).as_bytes());
+    /// Documents without a URL form one site, and those with the same digest are one page.
+    pub fn push(&mut self, url: Option<&str>, digest: Digest, shingles: &[u64]) {
+        let page = url.map_or(digest.0 as u64, |url| digest64(url.as_bytes()));
         let site = site_digest(url, self.kind);
         let salt = salt(site);
         self.pages.push([site, page]);
@@ -110,12 +110,12 @@ mod tests {
         let url = |page: u64| format!("http://www.example.org/{page}");
         for page in 0..6 {
             for _ in 0..2 {
-                counter.push(Some(&url(page)), "", &[1, 1, 2, 100 + page]);
+                counter.push(Some(&url(page)), Digest(9), &[1, 1, 2, 100 + page]);
             }
         }
-        counter.push(Some("http://example.com/"), "", &[1, 2]);
-        for name in ["a", "b", "c", "d", "e", "a"] {
-            counter.push(None, name, &[1]);
+        counter.push(Some("http://example.com/"), Digest(9), &[1, 2]);
+        for text in [1, 2, 3, 4, 5, 1] {
+            counter.push(None, Digest(text), &[1]);
         }
         let repeats = counter.finish();
         let weights =

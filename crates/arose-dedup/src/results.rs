@@ -27,7 +27,7 @@ pub use pairs::Pair;
 pub use quality::{Example, QualityCounts, RuleCount};
 pub use repeated::Repeated;
 pub use summary::{Cap, Counts, Promise, Recall, Skipped, Stage, Summary, kinds};
-pub use texts::{Text, texts};
+pub use texts::{ReadText, texts};
 
 /// An error while reading or showing results.
 #[derive(Debug, thiserror::Error)]

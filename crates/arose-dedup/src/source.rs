@@ -5,6 +5,7 @@
 //! and two hexadecimal digits (`caf\xE9.html`). It is read back if there is no file with exactly
 //! that name.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -12,7 +13,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Error;
-use crate::error::Change;
+use crate::error::InputChange;
 
 /// A file that contains documents, and data to detect changes of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,7 +51,7 @@ impl Source {
             Ok(now) if now == *self => Ok(()),
             _ => Err(Error::InputChanged {
                 path: self.path.clone(),
-                change: Change::Content,
+                change: InputChange::Content,
             }),
         }
     }
@@ -58,9 +59,14 @@ impl Source {
 
 /// Returns a path as text.
 pub(crate) fn path_text(path: &Path) -> String {
+    path_cow(path).into_owned()
+}
+
+/// Like [`path_text`], borrowed if nothing is escaped.
+pub(crate) fn path_cow(path: &Path) -> Cow<'_, str> {
     match path.to_str() {
-        Some(text) => text.to_owned(),
-        None => escaped(path),
+        Some(text) => text.into(),
+        None => escaped(path).into(),
     }
 }
 

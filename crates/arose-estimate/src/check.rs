@@ -4,15 +4,15 @@
 //!
 //! *Idea.* Query words that hardly any other page contains together, and search the results for the
 //! page: the same URL, the URL that a result redirects to, or a near duplicate among the first
-//! [`Checking::n_alike`] results. The words are the eight rarest of the page, or the five with the
-//! highest tf-idf ([`Choice`]). A search engine with lookup by URL gives a second, independent
+//! [`Checking::n_compared`] results. The words are the eight rarest of the page, or the five with
+//! the highest tf-idf ([`Choice`]). A search engine with lookup by URL gives a second, independent
 //! check ([`By`]). The share of the pages found by URL that words also find shows how many pages
 //! the first check misses.
 //!
 //! *Papers.* Bharat & Broder 1998; Phelps & Wilensky 2000. *Cost.* Per page and search engine, two
-//! searches, up to [`Checking::n_alike`] fetches and one lookup. *Error.* A page counts as absent
-//! only if every query got a response. If one response sufficed for found pages, they would be
-//! missing less often than others. *Not for* search engines that do not index whole texts.
+//! searches, up to [`Checking::n_compared`] fetches and one lookup. *Error.* A page counts as
+//! absent only if every query got a response. If one response sufficed for found pages, they would
+//! be missing less often than others. *Not for* search engines that do not index whole texts.
 
 use arose::compare::{Profile, Profiler};
 use arose::estimate::Method;
@@ -73,7 +73,7 @@ pub struct Checking {
     /// Number of words per query.
     pub n_words: usize,
     /// Number of top results to compare as near duplicates.
-    pub n_alike: usize,
+    pub n_compared: usize,
 }
 
 impl Default for Checking {
@@ -82,7 +82,7 @@ impl Default for Checking {
             by: By::default(),
             choice: Choice::default(),
             n_words: STRONG_WORDS,
-            n_alike: 3,
+            n_compared: 3,
         }
     }
 }
@@ -171,11 +171,11 @@ impl Checker {
         wanted: &Wanted,
     ) -> Result<(Check, Check), Error> {
         let strict = self.check_strictly(panel, engine, wanted)?;
-        if strict == Check::Found || self.checking.n_alike == 0 || self.checking.by == By::Url {
+        if strict == Check::Found || self.checking.n_compared == 0 || self.checking.by == By::Url {
             return Ok((strict, strict));
         }
         let looked_up = self.look_up(panel, engine, wanted)?;
-        let by_words = self.by_words(panel, engine, wanted, self.checking.n_alike)?;
+        let by_words = self.by_words(panel, engine, wanted, self.checking.n_compared)?;
         Ok((strict, either(looked_up, by_words)))
     }
 
@@ -203,7 +203,7 @@ impl Checker {
         panel: &mut Panel,
         engine: usize,
         wanted: &Wanted,
-        n_alike: usize,
+        n_compared: usize,
     ) -> Result<Option<Check>, Error> {
         if self.checking.by == By::Url {
             return Ok(None);
@@ -213,7 +213,7 @@ impl Checker {
             if words.is_empty() {
                 continue;
             }
-            let found = self.finds(panel, engine, wanted, words, n_alike)?;
+            let found = self.finds(panel, engine, wanted, words, n_compared)?;
             outcome = match (outcome, found) {
                 (_, None) | (Check::Missing, _) => Check::Missing,
                 (_, Some(true)) => Check::Found,
@@ -230,7 +230,7 @@ impl Checker {
         engine: usize,
         wanted: &Wanted,
         words: &[String],
-        n_alike: usize,
+        n_compared: usize,
     ) -> Result<Option<bool>, Error> {
         let reply = panel.search(engine, &Question::all(words))?;
         let Reply::Answer(hits) = &*reply else {
@@ -240,7 +240,7 @@ impl Checker {
         if hits.pages.iter().any(|&page| is_it(panel, page)) {
             return Ok(Some(true));
         }
-        for &page in hits.pages.iter().take(n_alike) {
+        for &page in hits.pages.iter().take(n_compared) {
             if let Reply::Answer(other) = &*panel.fetch(engine, page)?
                 && (is_it(panel, page) || self.is_near_duplicate(wanted, other))
             {

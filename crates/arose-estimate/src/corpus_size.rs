@@ -34,7 +34,7 @@ use crate::Error;
 
 /// Settings of the queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct CorpusSizeSettings {
     /// Number of queries per pool.
     pub n_queries: usize,
     /// Number of queries that are repeated at the end.
@@ -77,7 +77,7 @@ pub fn run(
     engine: usize,
     vocabulary: &Vocabulary,
     pools: &Pools,
-    settings: &Settings,
+    settings: &CorpusSizeSettings,
 ) -> Result<Findings, Error> {
     let mut random = SplitMix::new(mix(settings.seed ^ 0xC0));
     let n_pools = 1 + u64::from(!pools.second.is_empty());
@@ -117,7 +117,7 @@ fn weights(
     mut desk: Desk<'_>,
     odds: &QueryOdds,
     other: &[String],
-    settings: &Settings,
+    settings: &CorpusSizeSettings,
     random: &mut SplitMix,
     warnings: &mut Vec<String>,
 ) -> Result<Weights, Error> {

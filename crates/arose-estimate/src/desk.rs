@@ -6,7 +6,7 @@ use std::rc::Rc;
 use arose::estimate::pool::{Answer, Draws, Picking, inverse_degree, sample};
 use arose::mix::{SplitMix, mix};
 
-use super::pool::{Measure, Settings};
+use super::pool::{PageMeasure, PoolSettings};
 use super::vocabulary::{Vocabulary, lexicon};
 use crate::engine::{Page, Panel, Question, Reply};
 use arose_search::words;
@@ -204,7 +204,7 @@ impl<'a> Desk<'a> {
     /// Samples pages; fewer than wanted if the budget ends.
     pub(super) fn draw(
         &mut self,
-        settings: &Settings,
+        settings: &PoolSettings,
         picking: Picking,
         random: &mut SplitMix,
     ) -> Result<Vec<usize>, Error> {
@@ -225,14 +225,18 @@ impl<'a> Desk<'a> {
         Ok(pages)
     }
 
-    pub(super) fn value(&mut self, page: usize, measure: &Measure) -> Result<Option<f64>, Error> {
+    pub(super) fn value(
+        &mut self,
+        page: usize,
+        measure: &PageMeasure,
+    ) -> Result<Option<f64>, Error> {
         Ok(self.page(page)?.map(|found| measure.of(&found)))
     }
 
     pub(super) fn values(
         &mut self,
         pages: &[usize],
-        settings: &Settings,
+        settings: &PoolSettings,
     ) -> Result<Vec<f64>, Error> {
         let mut values = Vec::new();
         for &page in pages {

@@ -69,7 +69,7 @@ pub struct Findings {
     /// The seed of all random choices.
     pub seed: u64,
     /// Number of responses used, from search engines or a log.
-    pub n_answers: u64,
+    pub n_responses: u64,
     /// The estimates, the most important first.
     pub figures: Vec<Figure>,
     /// The behaviour of each search engine.
@@ -234,7 +234,7 @@ impl Findings {
 
     /// Adds the behaviour of the search engines, and the biases of the methods of all estimates.
     fn finished(mut self, panel: &Panel) -> Self {
-        self.n_answers = panel.n_answers();
+        self.n_responses = panel.n_responses();
         self.engines = (0..panel.n_engines())
             .map(|engine| Behaviour {
                 name: panel.name(engine).to_owned(),

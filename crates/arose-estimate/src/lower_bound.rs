@@ -78,8 +78,8 @@ pub fn run(panel: &mut Panel, lists: &[Vec<String>], seed: u64) -> Result<Findin
                 let noise = bound.noise;
                 if noise.n_violations > 0 {
                     figure.notes.push(format!(
-                        "{} of {} comparable claims contradict each other; none is closer than \
-                         {:.0}%, so at least {:.0}",
+                        "{} of {} comparable claims contradict each other: some are wrong by at \
+                         least {:.0}%; the claim lowered by that is {:.0}",
                         noise.n_violations,
                         noise.n_comparable,
                         100.0 * noise.least_error,

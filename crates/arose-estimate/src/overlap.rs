@@ -53,7 +53,7 @@ const MAX_CUT: f64 = 0.2;
 
 /// Settings for sampling and looking up pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct OverlapSettings {
     /// Number of pages per search engine.
     pub n_samples: usize,
     /// How pages are looked up.
@@ -68,7 +68,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Default for Settings {
+impl Default for OverlapSettings {
     fn default() -> Self {
         Self {
             n_samples: 400,
@@ -90,7 +90,7 @@ impl Default for Settings {
 pub fn run(
     panel: &mut Panel,
     words: &[(String, u64)],
-    settings: &Settings,
+    settings: &OverlapSettings,
 ) -> Result<Findings, Error> {
     let drawing = drawing(words)?;
     let checker = Checker::new(panel, words, settings.checking)?;
@@ -125,7 +125,7 @@ fn drawing(words: &[(String, u64)]) -> Result<Lexicon<String>, Error> {
 
 /// The pages sampled and found so far.
 struct Sampling {
-    settings: Settings,
+    settings: OverlapSettings,
     random: Vec<SplitMix>,
     checker: Checker,
     /// Pages of each search engine, accepting near duplicates.
@@ -153,7 +153,7 @@ struct Drawn {
 }
 
 impl Sampling {
-    fn new(n_engines: usize, settings: &Settings, checker: Checker) -> Self {
+    fn new(n_engines: usize, settings: &OverlapSettings, checker: Checker) -> Self {
         let random = |engine: usize| SplitMix::new(mix(settings.seed ^ mix(engine as u64 + 1)));
         Self {
             settings: *settings,

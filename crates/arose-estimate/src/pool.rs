@@ -72,7 +72,7 @@ pub fn choose(vocabulary: &Vocabulary, config: &PoolConfig) -> Vec<String> {
 
 /// The measured property of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Measure {
+pub enum PageMeasure {
     /// Its number of words.
     Words,
     /// Whether it has more words than this.
@@ -83,7 +83,7 @@ pub enum Measure {
     Address(String),
 }
 
-impl Measure {
+impl PageMeasure {
     pub(super) fn of(&self, page: &Page) -> f64 {
         let indicator = |holds: bool| f64::from(u8::from(holds));
         match self {
@@ -126,11 +126,11 @@ pub enum Way {
 
 /// Settings for sampling.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct PoolSettings {
     /// Number of pages, or steps of a walk.
     pub n_samples: usize,
     /// The property to measure.
-    pub measure: Measure,
+    pub measure: PageMeasure,
     /// How to correct for unequal probabilities.
     pub ways: Vec<Way>,
     /// Number of queries that are repeated at the end.
@@ -149,7 +149,7 @@ pub fn run(
     engine: usize,
     vocabulary: &Vocabulary,
     pool: Vec<String>,
-    settings: &Settings,
+    settings: &PoolSettings,
 ) -> Result<Findings, Error> {
     let mut random = SplitMix::new(mix(settings.seed));
     let mut desk = Desk::open(panel, engine, vocabulary, pool, settings.n_controls)?;
@@ -266,7 +266,7 @@ impl Way {
     fn figure(
         self,
         desk: &mut Desk<'_>,
-        settings: &Settings,
+        settings: &PoolSettings,
         random: &mut SplitMix,
         findings: &mut Findings,
     ) -> Result<Figure, Error> {
@@ -296,7 +296,7 @@ impl Way {
 
 fn importance(
     desk: &mut Desk<'_>,
-    settings: &Settings,
+    settings: &PoolSettings,
     random: &mut SplitMix,
     findings: &mut Findings,
 ) -> Result<Figure, Error> {
@@ -334,7 +334,7 @@ fn importance(
 
 fn rejection(
     desk: &mut Desk<'_>,
-    settings: &Settings,
+    settings: &PoolSettings,
     random: &mut SplitMix,
 ) -> Result<Figure, Error> {
     let drawn = desk.draw(settings, Picking::ByCardinality, random)?;
@@ -363,7 +363,11 @@ fn rejection(
     Ok(Figure::new(name, &estimate))
 }
 
-fn walk(desk: &mut Desk<'_>, settings: &Settings, random: &mut SplitMix) -> Result<Figure, Error> {
+fn walk(
+    desk: &mut Desk<'_>,
+    settings: &PoolSettings,
+    random: &mut SplitMix,
+) -> Result<Figure, Error> {
     let start = desk.draw_one(Picking::ByCardinality, random)?;
     let steps = Steps {
         n_kept: settings.n_samples,

@@ -32,7 +32,7 @@ use crate::Error;
 
 /// How to verify results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Checking {
+pub enum Verification {
     /// Fetch pages, drop those without the query words, and collapse near duplicates.
     Verified,
     /// Trust result lists and compare URLs.
@@ -41,9 +41,9 @@ pub enum Checking {
 
 /// Settings for comparing search engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct SearchSettings {
     /// How to verify results.
-    pub checking: Checking,
+    pub checking: Verification,
     /// The size of the first search engine, if known, to estimate the size of the union.
     pub size_of_first: Option<u64>,
     /// The seed of the bootstrap.
@@ -68,7 +68,7 @@ struct Outcomes {
 pub fn run(
     panel: &mut Panel,
     queries: &[Question],
-    settings: &Settings,
+    settings: &SearchSettings,
 ) -> Result<Findings, Error> {
     let profiler = Profiler::new(FEATURE_W);
     let mut outcomes = Outcomes::default();
@@ -99,8 +99,10 @@ pub fn run(
     let (results, n_large) = formulas::usable(results);
     outcomes.n_large += n_large as u64;
     let counted = match settings.checking {
-        Checking::Verified => "pages that contain the query words, near duplicates counted once",
-        Checking::Believed => "URLs that search engines return, unverified",
+        Verification::Verified => {
+            "pages that contain the query words, near duplicates counted once"
+        }
+        Verification::Believed => "URLs that search engines return, unverified",
     };
     let mut findings = Findings::new("searches", counted, settings.seed);
     findings.figures = figures(panel, &results, queries.len(), &outcomes, settings);
@@ -114,7 +116,7 @@ pub fn run(
 fn results_of(
     panel: &mut Panel,
     question: &Question,
-    checking: Checking,
+    checking: Verification,
     profiler: &Profiler,
     outcomes: &mut Outcomes,
 ) -> Result<Option<Results>, Error> {
@@ -143,7 +145,7 @@ fn results_of(
         outcomes.n_large += 1;
         return Ok(None);
     }
-    if checking == Checking::Believed {
+    if checking == Verification::Believed {
         let found = returned.into_iter();
         let found = found.map(|(page, engines)| found_at(page, engines));
         return Ok(Some(found.collect()));
@@ -218,7 +220,7 @@ fn figures(
     results: &[Results],
     n_queries: usize,
     outcomes: &Outcomes,
-    settings: &Settings,
+    settings: &SearchSettings,
 ) -> Vec<Figure> {
     let (about, bootstrap) = (About::Pages, Bootstrap::new(settings.seed));
     let n_unanswered = outcomes.n_missing as f64;

@@ -16,7 +16,7 @@ use arose::estimate::simulate::{CorpusConfig, EngineConfig, choose_distinct};
 use arose::mix::{SplitMix, mix};
 use serde::Serialize;
 
-use super::pool::{Measure, PoolConfig, Way, choose};
+use super::pool::{PageMeasure, PoolConfig, Way, choose};
 use super::vocabulary::{Vocabulary, lexicon};
 use super::{Findings, capture, corpus_size, lower_bound, overlap, pool, searches};
 use crate::Error;
@@ -53,7 +53,7 @@ impl Part {
 
 /// Settings of a world and its studies.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct SimulationSettings {
     /// The pages.
     pub corpus: CorpusConfig,
     /// The share of the pages in each search engine.
@@ -72,7 +72,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Default for Settings {
+impl Default for SimulationSettings {
     /// Four search engines with 50%, 40%, 16% and 8.5% of 4,000 pages.
     fn default() -> Self {
         Self {
@@ -93,13 +93,13 @@ impl Default for Settings {
 /// # Errors
 ///
 /// If a setting is out of range, or a method has no data to work with.
-pub fn run(settings: &Settings) -> Result<Vec<Findings>, Error> {
+pub fn run(settings: &SimulationSettings) -> Result<Vec<Findings>, Error> {
     let world = World::new(&settings.corpus, &settings.shares, settings.dependence)?;
     run_in(&world, settings)
 }
 
 /// Runs one study in an existing world.
-fn run_in(world: &World, settings: &Settings) -> Result<Vec<Findings>, Error> {
+fn run_in(world: &World, settings: &SimulationSettings) -> Result<Vec<Findings>, Error> {
     let vocabulary = world.vocabulary();
     let parts = settings.parts.iter();
     parts
@@ -115,7 +115,7 @@ fn run_in(world: &World, settings: &Settings) -> Result<Vec<Findings>, Error> {
 /// # Errors
 ///
 /// If a setting is out of range.
-pub fn panel(world: &World, settings: &Settings) -> Result<Panel, Error> {
+pub fn panel(world: &World, settings: &SimulationSettings) -> Result<Panel, Error> {
     let n = world.holds.len();
     let engines = (0..n).map(|place| {
         let config = EngineConfig {
@@ -144,7 +144,7 @@ fn name(place: usize) -> String {
 fn study(
     part: Part,
     world: &World,
-    settings: &Settings,
+    settings: &SimulationSettings,
     vocabulary: &Vocabulary,
     panel: &mut Panel,
 ) -> Result<Findings, Error> {
@@ -158,10 +158,10 @@ fn study(
             })
         }
         Part::Overlap => {
-            let own = overlap::Settings {
+            let own = overlap::OverlapSettings {
                 n_samples: n,
                 seed,
-                ..overlap::Settings::default()
+                ..overlap::OverlapSettings::default()
             };
             let found = overlap::run(panel, vocabulary, &own)?;
             let truths = overlap_truths(world);
@@ -177,8 +177,8 @@ fn study(
             let queries: Vec<Question> = (0..n)
                 .map(|_| Question::all(&words.draw_pair(&mut random)))
                 .collect();
-            let own = searches::Settings {
-                checking: searches::Checking::Verified,
+            let own = searches::SearchSettings {
+                checking: searches::Verification::Verified,
                 size_of_first: Some(world.n_held(0) as u64),
                 seed,
             };
@@ -199,9 +199,9 @@ fn study(
                 .iter()
                 .map(|&page| world.corpus.pages[page].tokens.len());
             let truth = lengths.sum::<usize>() as f64 / pages.len().max(1) as f64;
-            let own = pool::Settings {
+            let own = pool::PoolSettings {
                 n_samples: n,
-                measure: Measure::Words,
+                measure: PageMeasure::Words,
                 ways: vec![Way::Importance, Way::Plain],
                 n_controls: 10,
                 seed,
@@ -217,7 +217,7 @@ fn study(
                 first,
                 ..corpus_size::Pools::default()
             };
-            let own = corpus_size::Settings {
+            let own = corpus_size::CorpusSizeSettings {
                 n_queries: n,
                 n_controls: 10,
                 seed,
@@ -324,12 +324,12 @@ pub struct Fared {
 /// # Errors
 ///
 /// Like [`run`].
-pub fn coverage(settings: &Settings, n_studies: u64) -> Result<Vec<Fared>, Error> {
+pub fn coverage(settings: &SimulationSettings, n_studies: u64) -> Result<Vec<Fared>, Error> {
     let world = World::new(&settings.corpus, &settings.shares, settings.dependence)?;
     let mut fared: Vec<Fared> = Vec::new();
     let mut squares: Vec<f64> = Vec::new();
     for study in 0..n_studies {
-        let own = Settings {
+        let own = SimulationSettings {
             seed: mix(settings.seed ^ mix(study + 1)),
             ..settings.clone()
         };

@@ -28,7 +28,7 @@ use arose_corpus::Config as Reading;
 use serde::{Deserialize, Serialize};
 
 use super::check::{By, Checking, Choice};
-use super::pool::{Measure, PoolConfig, Way, choose};
+use super::pool::{PageMeasure, PoolConfig, Way, choose};
 use super::vocabulary::{self, Vocabulary, lexicon};
 use super::{Findings, corpus_size, coverage, lower_bound, overlap, pool, report, searches};
 use crate::Error;
@@ -62,9 +62,9 @@ pub struct Config {
     /// Which words to query: `rarest` or `robust`.
     pub choice: Choice,
     /// Number of words per query. Default: that of the literature.
-    pub words: Option<usize>,
+    pub terms: Option<usize>,
     /// Number of top results to compare as near duplicates.
-    pub alike: usize,
+    pub compare: usize,
     /// A URL or email address where site owners can reach the operator, to fetch result pages.
     pub contact: String,
     /// Whether result pages on private and loopback IP addresses may be fetched.
@@ -75,7 +75,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             engines: Vec::new(),
-            samples: overlap::Settings::default().n_samples,
+            samples: overlap::OverlapSettings::default().n_samples,
             size_queries: 200,
             pool_samples: 0,
             queries: None,
@@ -85,8 +85,8 @@ impl Default for Config {
             seed: 1,
             check: By::default(),
             choice: Choice::default(),
-            words: None,
-            alike: Checking::default().n_alike,
+            terms: None,
+            compare: Checking::default().n_compared,
             contact: String::new(),
             allow_private: false,
         }
@@ -131,8 +131,8 @@ impl Config {
         Checking {
             by: self.check,
             choice: self.choice,
-            n_words: self.words.unwrap_or(self.choice.n_words()),
-            n_alike: self.alike,
+            n_words: self.terms.unwrap_or(self.choice.n_words()),
+            n_compared: self.compare,
         }
     }
 
@@ -267,11 +267,11 @@ fn methods(
     let bound = lower_bound::run(panel, &lists, config.seed);
     all.push(("lower-bound".to_owned(), bound));
     if panel.n_engines() > 1 && config.samples > 0 {
-        let settings = overlap::Settings {
+        let settings = overlap::OverlapSettings {
             n_samples: config.samples,
             checking: config.checking(),
             seed: config.seed,
-            ..overlap::Settings::default()
+            ..overlap::OverlapSettings::default()
         };
         let found = overlap::run(panel, words, &settings);
         all.push(("overlap".to_owned(), found));
@@ -301,8 +301,8 @@ fn methods(
 fn run_queries(panel: &mut Panel, path: &Path, seed: u64) -> Result<Findings, Error> {
     let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
     let queries: Vec<Question> = text.lines().filter_map(Question::typed).collect();
-    let settings = searches::Settings {
-        checking: searches::Checking::Verified,
+    let settings = searches::SearchSettings {
+        checking: searches::Verification::Verified,
         size_of_first: None,
         seed,
     };
@@ -319,7 +319,7 @@ fn size(
         first: choose(words, &PoolConfig::default()),
         ..corpus_size::Pools::default()
     };
-    let settings = corpus_size::Settings {
+    let settings = corpus_size::CorpusSizeSettings {
         n_queries: config.size_queries,
         n_controls: 10,
         seed: config.seed,
@@ -334,9 +334,9 @@ fn length(
     engine: usize,
     words: &Vocabulary,
 ) -> Result<Findings, Error> {
-    let settings = pool::Settings {
+    let settings = pool::PoolSettings {
         n_samples: config.pool_samples,
-        measure: Measure::Words,
+        measure: PageMeasure::Words,
         ways: vec![Way::Importance, Way::Plain],
         n_controls: 10,
         seed: config.seed,

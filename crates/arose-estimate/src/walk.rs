@@ -40,7 +40,7 @@ const MAX_UNSEEN: f64 = 0.01;
 
 /// The measured property of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Measure {
+pub enum GraphMeasure {
     /// Whether at least this many links lead to it.
     InDegree(u64),
     /// Whether it has at least this many links.
@@ -49,7 +49,7 @@ pub enum Measure {
     Name(String),
 }
 
-impl Measure {
+impl GraphMeasure {
     fn name(&self) -> String {
         match self {
             Self::InDegree(n) => format!("share of pages with at least {n} in-links"),
@@ -93,7 +93,7 @@ pub enum Direction {
 
 /// Settings of walks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct WalkSettings {
     /// Number of walks; at least five for an interval.
     pub n_walks: usize,
     /// Steps per walk.
@@ -101,7 +101,7 @@ pub struct Settings {
     /// The first pages of the walks, in turn; random pages with links if empty.
     pub seeds: Vec<u32>,
     /// The properties to measure.
-    pub measures: Vec<Measure>,
+    pub measures: Vec<GraphMeasure>,
     /// The direction of the walks.
     pub direction: Direction,
     /// Number of pages to sample, from all walks together.
@@ -124,7 +124,7 @@ pub struct Walked {
 /// # Errors
 ///
 /// If there are too few walks, no seed has links, or a seed is not a page.
-pub fn run(graph: &Graph, settings: &Settings) -> Result<Walked, Error> {
+pub fn run(graph: &Graph, settings: &WalkSettings) -> Result<Walked, Error> {
     let mut seeds = seeds(graph, settings)?;
     let measures = settings.measures.iter();
     let values: Vec<Vec<bool>> = measures.map(|measure| measure.values(graph)).collect();
@@ -232,7 +232,7 @@ fn random(seed: u64, place: usize) -> SplitMix {
 }
 
 /// A seed for each walk.
-fn seeds(graph: &Graph, settings: &Settings) -> Result<Vec<u32>, Error> {
+fn seeds(graph: &Graph, settings: &WalkSettings) -> Result<Vec<u32>, Error> {
     let n_pages = graph.links.n_pages();
     let is_nowhere = |seed: &&u32| **seed as usize >= n_pages;
     if let Some(seed) = settings.seeds.iter().find(is_nowhere) {
@@ -276,7 +276,7 @@ fn in_one_part(links: &Links, seeds: &[u32], seed: u64) -> Vec<u32> {
 fn forwards(
     graph: &Graph,
     seeds: &[u32],
-    settings: &Settings,
+    settings: &WalkSettings,
     place: usize,
 ) -> Result<Walk, Error> {
     let config = WalkConfig::new(settings.n_steps);
@@ -344,7 +344,7 @@ fn by_degree<'w>(visits: &'w [u32], weights: &'w [f64]) -> Weighed<'w> {
 fn add_figures(
     findings: &mut Findings,
     method: Method,
-    measures: &[Measure],
+    measures: &[GraphMeasure],
     tallies: &[Tally],
 ) -> Result<(), Error> {
     for (place, measure) in measures.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The whole job, from files to tables.
+//! The complete job, from files to tables.
 
 use std::path::PathBuf;
 
@@ -13,9 +13,10 @@ use crate::rows;
 use crate::table::Table;
 use crate::{error, watch};
 
-/// Runs the job on files; the summary as JSON, and the tables of documents and pairs.
+/// Runs the job on files. Returns the summary as JSON, and the tables of documents and pairs.
 ///
-/// `progress` is called with stage, records done and records in all, several times per second.
+/// `progress` is called several times per second with the stage, the number of records processed,
+/// and their total.
 #[pyfunction]
 pub(crate) fn dedup(
     py: Python<'_>,
@@ -39,8 +40,8 @@ pub(crate) fn dedup(
     Ok((summary, documents, pairs))
 }
 
-/// Runs the job on a table that was written to `file`, which is moved. The tables that come back
-/// have a row per row of the table, and go by its rows.
+/// Runs the job on a table that was written to `file`, which is moved. The returned tables have one
+/// row per row of the table, and refer to its rows.
 #[pyfunction]
 pub(crate) fn dedup_table(
     py: Python<'_>,
@@ -68,7 +69,7 @@ pub(crate) fn dedup_table(
     Ok((summary, documents, pairs))
 }
 
-/// Runs `work` beside the interpreter; the summary as JSON.
+/// Runs `work` without the interpreter lock. Returns the summary as JSON.
 pub(crate) fn watched(
     py: Python<'_>,
     force: bool,
@@ -94,14 +95,14 @@ pub(crate) fn watched(
     Ok(summary.map_err(error::run)?.to_string())
 }
 
-/// Checks settings before anything is done.
+/// Checks settings before the run starts.
 #[pyfunction]
 pub(crate) fn check(options: &str) -> PyResult<()> {
     let config = options::parse::<Options>(options)?.config()?;
     arose_dedup::promise(&config).map_err(error::run).map(drop)
 }
 
-/// The chance that a pair is found, at some similarities.
+/// Returns the probability of finding a pair, for several similarities.
 #[pyfunction]
 pub(crate) fn promise(options: &str) -> PyResult<Vec<(f64, f64)>> {
     let config = options::parse::<Options>(options)?.config()?;

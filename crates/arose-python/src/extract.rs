@@ -49,10 +49,10 @@ pub(crate) fn extract(py: Python<'_>, html: &str, options: &str) -> PyResult<Pag
         let url = options.url.as_deref().unwrap_or_default();
         error::SettingError::new_err(format!("url `{url}`: {cause}"))
     })?;
-    let config = html::Config {
+    let config = html::HtmlConfig {
         mode: options.mode.into(),
         links: Links::Collect,
-        ..html::Config::default()
+        ..html::HtmlConfig::default()
     };
     let extracted = || Ok(page(html::extract(html, url.as_ref(), &config)));
     py.detach(|| error::guarded(extracted))

@@ -321,11 +321,11 @@ impl Index {
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let open = self.opened()?;
-        let stats = py.detach(|| match &open.index {
-            Kind::Writer(index) => index.stats(),
-            Kind::Reader(reader) => Ok(reader.stats()),
+        let status = py.detach(|| match &open.index {
+            Kind::Writer(index) => index.status(),
+            Kind::Reader(reader) => Ok(reader.status()),
         });
-        Ok(stats.map_err(failed)?.n_docs as usize)
+        Ok(status.map_err(failed)?.n_docs as usize)
     }
 
     /// Commit and release the directory.

@@ -1,9 +1,10 @@
-//! The wheel: what `arose`, `arose-corpus` and `arose-dedup` do, for Python.
+//! The wheel: `arose`, `arose-corpus` and `arose-dedup` for Python.
 //!
-//! Nothing is computed here. Texts come in as Python strings or as any Arrow string array, tables
-//! as any Arrow table, and results go out as Arrow tables, without a copy in either direction (the
-//! Arrow PyCapsule interface, so pyarrow, polars, pandas and others all do). The interpreter lock
-//! is released while Rust works, Ctrl-C stops it, and errors keep their words.
+//! Nothing is computed here. Texts are passed in as Python strings or as any Arrow string array,
+//! tables as any Arrow table, and results are returned as Arrow tables, without copying in either
+//! direction. The Arrow PyCapsule interface makes this work with pyarrow, polars, pandas and
+//! others. The interpreter lock is released while Rust works, Ctrl-C stops it, and errors have the
+//! messages of the library.
 //!
 //! The module is `arose._arose`; the package around it (`python/arose`) has the signatures and
 //! their documentation.
@@ -30,7 +31,7 @@ mod watch;
 
 use pyo3::prelude::*;
 
-/// Runs the command line; the exit code.
+/// Runs the command line and returns the exit code.
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
     py.detach(|| arose_cli::run(arguments))
@@ -40,6 +41,7 @@ fn main(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
 fn _arose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("DEFAULT_POLICY", arose::rule::Criterion::DEFAULT.name())?;
     module.add("MAX_REPAIRS", arose_dedup::shuffle::MAX_REPAIRS)?;
     module.add(
         "KINDS",

@@ -55,7 +55,7 @@ struct Columns {
 impl Default for Reading {
     fn default() -> Self {
         Self {
-            mode: ModeName::Henzinger,
+            mode: ModeName::Visible,
             text_field: Vec::new(),
             id_field: Vec::new(),
             url_field: Vec::new(),
@@ -111,7 +111,7 @@ impl Default for Options {
     fn default() -> Self {
         let config = Config::default();
         Self {
-            policy: PolicyName::Jaccard,
+            policy: PolicyName::default(),
             threshold: None,
             remove: None,
             site_counts: None,
@@ -161,6 +161,14 @@ pub(crate) enum PolicyName {
     SiteUnion,
     Contained,
     Url,
+}
+
+impl Default for PolicyName {
+    /// The policy of [`Criterion::DEFAULT`].
+    fn default() -> Self {
+        let name = serde_json::Value::from(Criterion::DEFAULT.name());
+        serde_json::from_value(name).expect("every policy has its name")
+    }
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -249,7 +257,7 @@ enum SiteName {
 /// Parses settings of type `T` from JSON.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> PyResult<T> {
     serde_json::from_str(json).map_err(|error| {
-        // The position in the text is of no use to a caller who did not write it.
+        // The position in the JSON text means nothing to a caller who did not write it.
         let words = error.to_string();
         let words = words.split(" at line ").next().unwrap_or_default();
         error::SettingError::new_err(words.to_owned())
@@ -276,14 +284,14 @@ pub(crate) fn expanded(inputs: Vec<PathBuf>) -> PyResult<(Vec<PathBuf>, bool)> {
     Ok((expanded, is_crawl))
 }
 
-/// The memory limit.
+/// Returns the memory limit.
 pub(crate) fn memory(given: Option<u64>) -> u64 {
     given
         .unwrap_or_else(arose_dedup::default_memory)
         .max(MIN_MEMORY)
 }
 
-/// Accepts a document of a gigabyte if memory allows.
+/// Allows documents of up to a gigabyte if there is enough memory.
 pub(crate) fn allow_large_documents(config: &mut arose_corpus::Config) {
     config.limits.line_bytes = MAX_DOCUMENT;
     config.limits.record_bytes = MAX_DOCUMENT;
@@ -291,7 +299,7 @@ pub(crate) fn allow_large_documents(config: &mut arose_corpus::Config) {
 }
 
 impl Reading {
-    /// What to do if part of the input cannot be read.
+    /// Returns what to do if part of the input cannot be read.
     pub(crate) fn on_loss(&self) -> OnLoss {
         match self.strict {
             true => OnLoss::Refuse,
@@ -344,7 +352,7 @@ impl Reading {
     }
 }
 
-/// The criterion of a policy.
+/// Returns the criterion of a policy.
 pub(crate) fn criterion(policy: PolicyName, threshold: Option<f64>) -> PyResult<Criterion> {
     let has_threshold = matches!(policy, PolicyName::Jaccard | PolicyName::Contained);
     check_used(policy, "threshold", threshold.is_none(), has_threshold)?;

@@ -1,4 +1,4 @@
-//! Repeated passages, from files or rows to tables.
+//! Repeated passages: from files or rows to tables.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use arose::passage::{Scope, Unit};
 use arose_dedup::passages::against::{self, Reference};
-use arose_dedup::passages::{self as job, Choices, Config, Digits, Tokens, Which};
+use arose_dedup::passages::{self as job, Choices, Digits, PassagesConfig, Tokens, Which};
 use arose_dedup::{Moved, Progress, Start};
 use arrow_array::cast::AsArray;
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ use crate::rows::{self as by_rows, Numbering};
 use crate::spill;
 use crate::table::Table;
 
-/// Settings, by the names of the command line.
+/// Settings, with the names of the command line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
@@ -40,7 +40,7 @@ struct Options {
     min_left: Option<u32>,
     common: Option<NonZeroU64>,
     memory: Option<u64>,
-    /// Files of a reference.
+    /// Files of the reference.
     against: Vec<PathBuf>,
     reading: Reading,
 }
@@ -93,7 +93,7 @@ enum RemoveName {
     Documents,
 }
 
-/// A table of Python that was written to a file.
+/// A Python table that was written to a file.
 #[pyclass(frozen, module = "arose")]
 pub(crate) struct Rows {
     file: PathBuf,
@@ -117,7 +117,7 @@ impl Rows {
 }
 
 impl Rows {
-    /// How its rows became documents, by the table of these.
+    /// Returns how its rows became documents, from the table of documents.
     pub(crate) fn numbering<'a>(
         &'a self,
         table: &Path,
@@ -140,9 +140,9 @@ impl Rows {
     }
 }
 
-/// Runs the job on files or on a table; the summary as JSON, and the tables by name.
+/// Runs the job on files or on a table. Returns the summary as JSON, and the tables by name.
 ///
-/// With `reference`, a table, or files in the options, the items of a reference are looked for.
+/// Searches for the items of a reference, if `reference` is a table or the options have files.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "as many as the job has")]
 pub(crate) fn passages(
@@ -232,7 +232,7 @@ impl Options {
         }
     }
 
-    fn config(&self, choices: &Choices, has_reference: bool, is_crawl: bool) -> Config {
+    fn config(&self, choices: &Choices, has_reference: bool, is_crawl: bool) -> PassagesConfig {
         let mut corpus = self.reading.config();
         options::allow_large_documents(&mut corpus);
         if is_crawl {
@@ -243,7 +243,7 @@ impl Options {
     }
 }
 
-/// The tables of a run, by the rows of what was rows.
+/// Returns the tables of a run, with rows of the caller's tables in place of documents.
 fn tables(
     output: &Path,
     has_reference: bool,
@@ -276,7 +276,8 @@ fn tables(
     Ok(tables)
 }
 
-/// The texts of all rows without what was removed; none where a row was dropped or has no text.
+/// Returns the texts of all rows without the removed passages; none where a row was dropped or has
+/// no text.
 #[pyfunction]
 pub(crate) fn kept_texts(
     py: Python<'_>,
@@ -291,7 +292,7 @@ pub(crate) fn kept_texts(
             .is_some_and(|extension| extension == "parquet");
         let mut texts = match is_table {
             true => by_rows::read_column(&kept, column)?,
-            // Without any text, there is nothing to write.
+            // Without any text, no file was written.
             false => Vec::new(),
         }
         .into_iter();

@@ -17,10 +17,10 @@ use rayon::prelude::*;
 use crate::error;
 use crate::table::Table;
 
-/// Rows of a batch.
+/// Number of rows in a batch.
 const BATCH_ROWS: usize = 1 << 15;
 
-/// A file of results, of which only some columns are read.
+/// A file of results of which only some columns are read.
 pub(crate) struct Columns<'a> {
     path: &'a Path,
     metadata: ArrowReaderMetadata,
@@ -28,7 +28,7 @@ pub(crate) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// The columns whose names are wanted.
+    /// Selects the columns whose names are wanted.
     pub(crate) fn open(path: &'a Path, is_wanted: impl Fn(&str) -> bool) -> PyResult<Self> {
         let file = File::open(path).map_err(error::input)?;
         let metadata = ArrowReaderMetadata::load(&file, Default::default());
@@ -44,12 +44,12 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(crate) fn n_rows(&self) -> u64 {
         self.metadata.metadata().file_metadata().num_rows() as u64
     }
 
-    /// All batches in order. Row groups are read on all threads of [`on_threads`].
+    /// Returns all batches in order. Row groups are read on all threads of [`on_threads`].
     pub(crate) fn read(&self) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
         self.read_groups()
             .map_err(|cause| failed(self.path, &cause))
@@ -86,7 +86,7 @@ fn failed(path: &Path, cause: &ParquetError) -> PyErr {
     error::AroseError::new_err(format!("`{}`: {}", path.display(), error::words(cause)))
 }
 
-/// A table of results.
+/// Returns a table of results.
 pub(crate) fn read_parquet(path: &Path) -> PyResult<Table> {
     let (schema, batches) = Columns::open(path, |_| true)?.read()?;
     Ok(Table::new(schema, batches))

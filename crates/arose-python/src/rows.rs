@@ -1,6 +1,6 @@
-//! Results by the rows of the caller's table.
+//! Results in terms of the rows of the caller's table.
 //!
-//! A run numbers documents, and a row without text is not a document. Here every row has its line,
+//! A run numbers documents, and a row without text is not a document. Here every row has one line,
 //! in order, and references to documents become references to rows.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub(crate) struct Numbering<'a> {
     columns: &'static [(&'static str, &'static str)],
 }
 
-/// The names of the columns of documents, by rows.
+/// The names of the columns of documents, in terms of rows.
 pub(crate) const DOCUMENTS: &[(&str, &str)] = &[
     ("doc", "row"),
     ("cluster", "cluster"),
@@ -55,7 +55,7 @@ pub(crate) const DOCUMENTS: &[(&str, &str)] = &[
     ("best_doc", "best_row"),
 ];
 
-/// The names of the columns of items, by rows.
+/// The names of the columns of items, in terms of rows.
 pub(crate) const ITEMS: &[(&str, &str)] = &[("item", "item")];
 
 impl<'a> Numbering<'a> {

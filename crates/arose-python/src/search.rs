@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
-use arose_search::{Collapse, Config, Folder, Hit, Index, Order, Progress, Query, Request, Scope};
+use arose_search::{
+    Collapse, Config, Folder, Hit, Index, Order, Progress, Query, Request, Scope, Versions,
+};
 use arrow_array::{BooleanArray, Float32Array, Int64Array, StringArray, UInt64Array};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -20,6 +22,7 @@ struct Options {
     sort: Sort,
     collapse: Level,
     kept: bool,
+    versions: Captures,
     per_site: Option<usize>,
     index: Option<PathBuf>,
     rebuild: bool,
@@ -40,10 +43,17 @@ enum Level {
     None,
 }
 
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Captures {
+    All,
+    Current,
+}
+
 /// Brings the search index of a directory up to date and searches; the numbers of documents and of
 /// results, where the next results begin, and a row per result.
 ///
-/// `progress` is called with documents indexed while the index is made.
+/// `progress` is called with the number of indexed documents while the index is built.
 #[pyfunction]
 pub(crate) fn search(
     py: Python<'_>,
@@ -102,6 +112,10 @@ impl Options {
                 true => Scope::Kept,
                 false => Scope::All,
             },
+            versions: match self.versions {
+                Captures::All => Versions::All,
+                Captures::Current => Versions::Current,
+            },
             per_site: self.per_site.unwrap_or(match self.collapse {
                 Level::Content | Level::Same => arose_cli::PER_SITE,
                 Level::None => 0,
@@ -120,7 +134,7 @@ fn failed(cause: arose_search::Error) -> PyErr {
     }
 }
 
-/// Results in columns, by the names that `arose search --json` has.
+/// Returns the results as columns, with the names of `arose search --json`.
 fn hits(hits: &[Hit]) -> PyResult<Table> {
     let number = |of: fn(&Hit) -> u64| UInt64Array::from_iter_values(hits.iter().map(of));
     let text = |of: fn(&Hit) -> Option<&str>| StringArray::from_iter(hits.iter().map(of));
@@ -159,7 +173,7 @@ fn hits(hits: &[Hit]) -> PyResult<Table> {
     table::of_columns(columns).map_err(error::arrow)
 }
 
-/// The state and counters of a crawl as JSON: what `arose crawl status --json` prints.
+/// Returns the state and counters of a crawl as JSON, as `arose crawl status --json` prints them.
 #[pyfunction]
 pub(crate) fn crawl_status(py: Python<'_>, directory: PathBuf) -> PyResult<String> {
     let status = py.detach(|| arose_cli::crawl_status(&directory));

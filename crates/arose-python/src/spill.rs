@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use arose_corpus::Fields;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -296,6 +296,15 @@ impl State {
             .set_dictionary_enabled(false)
             .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None)
             .build();
+        let mut fields = schema.fields().iter();
+        if let Some(field) = fields.find(|field| !is_storable(field.data_type())) {
+            return Err(InputError::new_err(format!(
+                "column {} has type {}, which the kept output cannot hold; leave out `output`, or \
+                 drop the column",
+                quoted(field.name()),
+                type_name(field.data_type())
+            )));
+        }
         let schema = Arc::new(schema);
         let file = File::create(&self.path).map_err(error::input)?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties));
@@ -533,6 +542,27 @@ pub(crate) fn no_column(what: &str, usual: &[String], fields: &[FieldRef]) -> Py
 
 fn described(field: &Field) -> String {
     format!("{} ({})", field.name(), type_name(field.data_type()))
+}
+
+/// Returns whether a Parquet file can hold a type: not structs without fields, unions, and
+/// intervals of three units.
+fn is_storable(kind: &DataType) -> bool {
+    match kind {
+        DataType::Union(..) | DataType::Interval(IntervalUnit::MonthDayNano) => false,
+        DataType::Struct(fields) => {
+            let mut kinds = fields.iter().map(|field| field.data_type());
+            !fields.is_empty() && kinds.all(is_storable)
+        }
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _)
+        | DataType::RunEndEncoded(_, field) => is_storable(field.data_type()),
+        DataType::Dictionary(_, value) => is_storable(value),
+        _ => true,
+    }
 }
 
 fn is_number(kind: &DataType) -> bool {

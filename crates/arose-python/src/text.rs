@@ -1,4 +1,4 @@
-//! Texts from Python: a list of strings or any Arrow string array, read where they lie.
+//! Texts from Python: a list of strings or any Arrow string array, read in place.
 
 use std::sync::Arc;
 
@@ -10,17 +10,20 @@ use arrow_select::take::take;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyIterator, PyString};
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyString};
 use pyo3_arrow::input::AnyArray;
 
 use crate::error;
 
-/// Texts that are taken from an iterator at once.
+/// Number of texts taken from an iterator at once.
 const BATCH_TEXTS: usize = 8192;
-/// Bytes of these, unless a single text has more.
+/// Maximum total bytes of these, unless a single text has more.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Texts that are kept alive while Rust works on them.
+/// Start of the names under which pandas passes an index without a name.
+const PANDAS_INDEX: &str = "__index_level_";
+
+/// Texts that stay alive while Rust works on them.
 pub(crate) enum Texts {
     Arrow(Vec<ArrayRef>),
     List(Vec<Option<PyBackedStr>>),
@@ -29,7 +32,7 @@ pub(crate) enum Texts {
 impl Texts {
     pub(crate) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if is_arrow(object)? {
-            // Foreign data may have types that the library of the interface does not expect.
+            // Foreign data may have types that the Arrow library does not expect.
             let read = || Ok(object.extract::<AnyArray>()?.into_chunked_array()?);
             let (chunks, field) = error::guarded(read)?.into_inner();
             check_strings(field.data_type())?;
@@ -45,13 +48,13 @@ impl Texts {
         Ok(Self::List(texts.collect::<PyResult<_>>()?))
     }
 
-    /// Arrays of strings, or of categories that stand for strings.
+    /// Takes arrays of strings, or of categories that represent strings.
     pub(crate) fn of_arrays(chunks: &[ArrayRef]) -> PyResult<Self> {
         let chunks = chunks.iter().map(plain);
         Ok(Self::Arrow(chunks.collect::<PyResult<_>>()?))
     }
 
-    /// Every text, none where there is null.
+    /// Returns every text; none for nulls.
     pub(crate) fn views(&self) -> Vec<Option<&str>> {
         match self {
             Self::List(list) => list.iter().map(|text| text.as_deref()).collect(),
@@ -70,7 +73,7 @@ impl Texts {
         }
     }
 
-    /// Every text; an error where there is none.
+    /// Returns every text, or an error if one is null.
     pub(crate) fn all(&self, what: &str) -> PyResult<Vec<&str>> {
         let views = self.views().into_iter().enumerate();
         let texts = views.map(|(number, text)| {
@@ -82,7 +85,7 @@ impl Texts {
     }
 }
 
-/// The next texts of an iterator, of which the first has this number; none at its end.
+/// Returns the next texts of an iterator, of which the first has this number; none at its end.
 pub(crate) fn next_texts(items: &mut Bound<'_, PyIterator>, first: usize) -> PyResult<StringArray> {
     let mut texts = StringBuilder::new();
     for item in items.by_ref().take(BATCH_TEXTS) {
@@ -94,13 +97,13 @@ pub(crate) fn next_texts(items: &mut Bound<'_, PyIterator>, first: usize) -> PyR
     Ok(texts.finish())
 }
 
-/// Whether an object has the Arrow interface.
+/// Returns whether an object has the Arrow interface.
 pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.hasattr("__arrow_c_array__")? || object.hasattr("__arrow_c_stream__")?)
 }
 
-/// An item of a list. Where a text is missing, pandas and NumPy have a value that is not equal to
-/// itself.
+/// Returns the text of an item of a list. For a missing text, pandas and NumPy have a value that
+/// does not equal itself.
 pub(crate) fn text(item: &Bound<'_, PyAny>, number: usize) -> PyResult<Option<PyBackedStr>> {
     if item.is_none() {
         return Ok(None);
@@ -117,9 +120,12 @@ pub(crate) fn text(item: &Bound<'_, PyAny>, number: usize) -> PyResult<Option<Py
         return Ok(None);
     }
     let kind = item.get_type().name()?;
-    let advice = match item.is_instance_of::<PyDict>() {
-        true => "; pass the text of each, or make a table of them",
-        false => "",
+    let advice = if item.is_instance_of::<PyDict>() {
+        "; pass the text of each, or make a table of them"
+    } else if item.is_instance_of::<PyBytes>() {
+        "; decode the texts first"
+    } else {
+        ""
     };
     Err(PyTypeError::new_err(format!(
         "item {number} is {kind}, expected str or None{advice}"
@@ -132,7 +138,11 @@ fn check_strings(kind: &DataType) -> PyResult<()> {
     }
     Err(PyTypeError::new_err(match kind {
         DataType::Struct(fields) => {
-            let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+            let names = fields.iter().map(|field| field.name().as_str());
+            // The index of a pandas frame is not a column to the caller.
+            let names: Vec<&str> = names
+                .filter(|name| !name.starts_with(PANDAS_INDEX))
+                .collect();
             let names = names.join(", ");
             format!("expected an array of strings, got a table; pass one of its columns: {names}")
         }
@@ -143,7 +153,7 @@ fn check_strings(kind: &DataType) -> PyResult<()> {
     }))
 }
 
-/// A type as Python libraries call it.
+/// Returns the name of a type as in Python libraries.
 pub(crate) fn type_name(kind: &DataType) -> String {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "string".to_owned(),
@@ -174,7 +184,7 @@ pub(crate) fn type_name(kind: &DataType) -> String {
     }
 }
 
-/// A text as Python's `repr` shows it.
+/// Quotes a text as Python's `repr` does.
 pub(crate) fn quoted(text: &str) -> String {
     let quote = match text.contains('\'') && !text.contains('"') {
         true => '"',
@@ -198,7 +208,7 @@ pub(crate) fn quoted(text: &str) -> String {
     shown
 }
 
-/// Whether values of a type are texts, or stand for texts.
+/// Returns whether values of a type are texts or represent texts.
 pub(crate) fn is_text(kind: &DataType) -> bool {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => true,
@@ -207,7 +217,7 @@ pub(crate) fn is_text(kind: &DataType) -> bool {
     }
 }
 
-/// The same values without a dictionary. A column of nulls becomes one of texts.
+/// Returns the same values without a dictionary. A column of nulls becomes a column of texts.
 pub(crate) fn plain(array: &ArrayRef) -> PyResult<ArrayRef> {
     match array.data_type() {
         DataType::Dictionary(..) => {

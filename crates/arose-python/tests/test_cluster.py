@@ -244,7 +244,9 @@ def test_issue_31_unknown_options_are_refused_by_name():
         _options({"cap": "many"})
     for policy in ["contained", "url"]:
         with pytest.raises(arose.AroseError, match=policy):
-            _arose.settings(json.dumps(_options({"policy": policy})))
+            _options({"policy": policy})
+    with pytest.raises(arose.SettingError, match="^passages needs a single machine"):
+        arose.spark.passages(["corpus.jsonl"], "out")
 
 
 def test_issue_31_what_does_not_fit_is_an_error(lines):

@@ -28,7 +28,7 @@ def mistakes(tmp_path):
     jsonl.write_text('{"text": "one"}\n')
     dedup = [
         ({"policy": "near"}, "policy='near'"),
-        ({"policy": None}, "policy=None"),
+        ({"policy": ""}, "policy=''"),
         ({"threshold": 0}, "threshold=0"),
         ({"threshold": 2}, "threshold=2"),
         ({"threshold": True}, "threshold=True"),
@@ -48,10 +48,10 @@ def mistakes(tmp_path):
         ({"policy": "contained", "pairs": "all"}, "pairs='all' cannot be combined with policy='contained'"),
         ({"policy": "contained", "against": index}, "against cannot be combined with policy='contained'"),
         ({"exact": "bytes", "against": index}, "exact='bytes' cannot be combined with against"),
-        ({"remove": "same"}, "remove has no effect"),
+        ({"remove": "same", "policy": "jaccard"}, "remove has no effect"),
         ({"remove": "all", "policy": "content"}, "remove='all'"),
-        ({"site_counts": "exact"}, "site_counts has no effect"),
-        ({"site": "registrable"}, "site has no effect"),
+        ({"site_counts": "exact", "threshold": 0.8}, "site_counts has no effect"),
+        ({"site": "registrable", "w": 5}, "site has no effect"),
         ({"site": "x", "policy": "site"}, "site='x'"),
         ({"w": 0}, "w=0"),
         ({"w": 2**70}, "w="),
@@ -151,7 +151,7 @@ def mistakes(tmp_path):
     yield arose.Sketcher().estimate, ("a", [2]), {}, "a='a'"
     yield arose.compare, ("a", "b"), {"policy": "url"}, "policy='url'"
     yield arose.compare, ("a", "b"), {"site": "x"}, "site='x'"
-    yield arose.compare, ("a", "b"), {"site": "same"}, "site has no effect with policy='jaccard'"
+    yield arose.compare, ("a", "b"), {"site": "same"}, "site has no effect with policy='content'"
     yield arose.compare, ("a", "b"), {"w": 0}, "w=0"
     yield arose.extract, ("a", "x"), {}, "mode='x'"
     yield arose.extract, ("a",), {"url": "::"}, "url"
@@ -209,6 +209,7 @@ def test_issue_30_other_errors_are_told_in_python(tmp_path):
         (arose.passages, (jsonl,), {"against": empty}, "text_field"),
         (arose.Index.open, (tmp_path / "no",), {}, "arose.Index.create"),
         (arose.search, (tmp_path,), {"query": "x"}, "arose.dedup"),
+        (arose.search, (tmp_path / "no",), {"query": "x"}, "no such directory"),
         (arose.crawl_status, (tmp_path,), {}, "no crawl"),
         (arose.crawl_statistics, (tmp_path,), {}, "crawl"),
     ]:
@@ -216,7 +217,7 @@ def test_issue_30_other_errors_are_told_in_python(tmp_path):
             call(*arguments, **options)
         words = str(raised.value)
         assert said in words, words
-        assert not FOREIGN.search(words), words
+        assert not FOREIGN.search(words) and "os error" not in words, words
     with arose.Index.create(tmp_path / "index"):
         with pytest.raises(arose.AroseError, match="is already open for writing in this process"):
             arose.dedup(["a"], against=tmp_path / "index", update_index=True, name="x")
@@ -270,6 +271,16 @@ def test_issue_30_types_and_names_are_those_of_python():
         with pytest.raises(arose.InputError) as raised:
             arose.dedup(pa.table({"text": ["a"]}), text_field=name)
         assert str(raised.value).startswith(f"text_field={name!r}: no such column")
+
+
+def test_issue_30_errors_say_what_to_pass():
+    import pandas
+
+    with pytest.raises(TypeError, match="item 0 is bytes, expected str or None; decode the texts first"):
+        arose.dedup([b"a"])
+    frame = pandas.DataFrame({"text": ["a"], "n": [1]}, index=["x"])
+    with pytest.raises(TypeError, match="got a table; pass one of its columns: text, n$"):
+        arose.Sketcher().sketch(frame)
 
 
 def test_settings_are_plain_json(tmp_path):

@@ -193,9 +193,10 @@ def test_executors_may_die_in_any_stage(spark, lines, tmp_path, monkeypatch, ste
     if "whole" not in steps:
         monkeypatch.setattr(cluster, "MAX_EDGES", 0)
     runner = spark_support.killing(steps, os.fspath(tmp_path))
-    dedup(spark, [lines], out, partitions=3, input_bytes=20_000, runner=runner)
+    # The steps are those of this policy.
+    dedup(spark, [lines], out, partitions=3, input_bytes=20_000, runner=runner, policy="jaccard")
     assert all((tmp_path / f"killed-{step}").exists() for step in steps)
-    check(lines, out)
+    check(lines, out, policy="jaccard")
 
 
 def test_a_driver_that_dies_between_stages_goes_on(spark, lines, tmp_path, monkeypatch):
@@ -380,6 +381,8 @@ def test_a_driver_that_was_killed_is_started_again(lines, tmp_path):
             os.killpg(first.pid, signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL
     assert not (out / "summary.json").exists()
+    # Somewhere else, with other executors and other parts.
+    command = [{"local[2]": "local[3]", "2": "5"}.get(word, word) for word in command]
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr[-2000:]
     stages = [line for line in again.stderr.splitlines() if line.startswith("arose: ")]
@@ -395,6 +398,22 @@ def test_issue_30_the_session_of_the_caller_stays_as_it_is(spark, lines, tmp_pat
     before = {name: spark.conf.get(name, None) for name in SETTINGS}
     dedup(spark, [lines], os.fspath(tmp_path / "out"), partitions=2)
     assert {name: spark.conf.get(name, None) for name in SETTINGS} == before
+
+
+def test_issue_30_a_frame_may_have_any_columns(spark, tmp_path):
+    """Names with dots and quotes, columns without a type, intervals."""
+    from pyspark.sql import functions as f
+
+    rows = [(1, "a rose", 0.5), (2, "a  rose", 1.5), (3, "a tulip", 2.5)]
+    df = spark.createDataFrame(rows, "`doc.id` long, `the text` string, `a``b` double")
+    df = df.withColumn("nothing", f.lit(None)).withColumn("later", f.expr("interval 3 days")).coalesce(1)
+    found = dedup(df, text="the text", id="doc.id", directory=os.fspath(tmp_path / "frame"), partitions=1)
+    assert found.columns[:5] == df.columns
+    got = {row["doc.id"]: row for row in found.collect()}
+    assert [got[n]["kept"] for n in (1, 2, 3)] == [True, False, True]
+    assert got[2]["kept_id"] == 1 and got[2]["a`b"] == 1.5 and got[2]["nothing"] is None
+    with pytest.raises(arose.InputError, match="`Kept` is a column of the result"):
+        dedup(df.withColumn("Kept", f.lit(1)), text="the text")
 
 
 def test_issue_30_a_frame_comes_back_with_every_row(spark, lines, tmp_path, monkeypatch):

@@ -271,13 +271,31 @@ def test_issue_30_search_is_that_of_the_command(pages, tmp_path, capfd):
             score, other_score = hit.pop("score"), other.pop("score")
             assert score == pytest.approx(other_score) and hit == other
     assert [hit["rank"] for hit in found] == []
-    assert repr(arose.search(out, "*")) == "<arose.SearchResults: 10 of 247 results, 300 documents>"
+    assert repr(arose.search(out, "*")) == "<arose.SearchResults: 10 of 225 results, 300 documents>"
     (hit,) = arose.search(out, "ferobe tuke", limit=1)
     assert hit["id"] == "p0" and hit["kept"] is True and hit["score"] > 0
     assert capfd.readouterr().out == ""
     elsewhere = tmp_path / "elsewhere"
     assert len(arose.search(out, "*", index=elsewhere, rebuild=True)) > 0
     assert any(elsewhere.iterdir())
+
+
+def test_issue_25_search_knows_current_versions(tmp_path):
+    archive = tmp_path / "pages.warc"
+    with open(archive, "wb") as file:
+        for day, words in [(1, "red rose"), (2, "blue rose")]:
+            http = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{words}</p>".encode()
+            head = (
+                f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://x.org/\r\n"
+                f"WARC-Date: 2026-01-0{day}T00:00:00Z\r\n"
+                f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(http)}\r\n\r\n"
+            )
+            file.write(head.encode() + http + b"\r\n\r\n")
+    assert [arose.search(tmp_path, "rose", versions=which).n_documents for which in ["current", "all"]] == [1, 2]
+    assert arose.search(tmp_path, "red").n_documents == 0
+    assert arose.search(tmp_path, "blue").n_documents == 1
+    with pytest.raises(arose.SettingError, match="versions"):
+        arose.search(tmp_path, "rose", versions="old")
 
 
 def test_issue_30_crawl_status_is_that_of_the_command(tmp_path):

@@ -219,11 +219,11 @@ class TestSketcher:
 class TestDedup:
     def test_tables_are_those_of_the_command_line(self, pages, tmp_path):
         found = arose.dedup(pages, tmp_path / "out")
-        assert found.summary["counts"]["kept"] == 247
+        assert found.summary["counts"]["kept"] == 244
         assert found.documents.num_rows == 300
         assert found.pairs.num_rows == found.summary["counts"]["pairs"]
         assert found.kept == tmp_path / "out" / "kept.jsonl"
-        assert sum(1 for _ in open(found.kept)) == 247
+        assert sum(1 for _ in open(found.kept)) == 244
         assert (tmp_path / "out" / "report.html").exists()
         again = arose.dedup(pages, tmp_path / "out")
         assert rows(again.documents) == rows(found.documents)

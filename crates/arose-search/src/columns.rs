@@ -5,12 +5,13 @@
 //! needed only for displayed documents, and stays on disk.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tantivy::columnar::{Column, ColumnValues, StrColumn};
 use tantivy::{DocAddress, DocId, Searcher, SegmentReader};
 
-use crate::schema::{CLUSTER, DOC, EXACT, GROUP, KEPT, MAIN_LANGUAGE, SITE, TIME};
+use crate::current::Current;
+use crate::schema::{CLUSTER, DOC, EXACT, FETCHED, GROUP, KEPT, MAIN_LANGUAGE, PAGE, SITE, TIME};
 
 /// Position of a document in its cluster, or in the group of its versions. Clusters and groups of
 /// several documents are numbered from 0.
@@ -55,6 +56,8 @@ pub(crate) struct Columns {
     pub(crate) n_groups: Option<usize>,
     /// Whether the documents are from at least two sites.
     pub(crate) has_sites: bool,
+    /// The current captures of pages; found when they are asked for.
+    current: OnceLock<Current>,
 }
 
 /// The columns of a segment.
@@ -68,6 +71,8 @@ pub(crate) struct Segment {
     pub(crate) clusters: Arc<dyn ColumnValues<u64>>,
     pub(crate) groups: Arc<dyn ColumnValues<u64>>,
     pub(crate) kept: Arc<dyn ColumnValues<u64>>,
+    pub(crate) pages: Arc<dyn ColumnValues<u64>>,
+    pub(crate) fetched: Column<i64>,
     exact: Arc<dyn ColumnValues<u64>>,
     pub(crate) times: Column<i64>,
     pub(crate) sites: Option<StrColumn>,
@@ -100,8 +105,14 @@ impl Columns {
             n_clusters: clusters.len(),
             n_groups: groups.map(|groups| groups.len()),
             has_sites: has_sites(&segments)?,
+            current: OnceLock::new(),
             segments,
         })
+    }
+
+    /// The current captures of pages.
+    pub(crate) fn current(&self, searcher: &Searcher) -> &Current {
+        self.current.get_or_init(|| Current::find(searcher, self))
     }
 
     pub(crate) fn of(&self, address: DocAddress) -> (&Segment, DocId) {
@@ -156,6 +167,8 @@ impl Segment {
             clusters: columns.column_first_or_default(CLUSTER)?,
             groups: columns.column_first_or_default(GROUP)?,
             kept: columns.column_first_or_default(KEPT)?,
+            pages: columns.column_first_or_default(PAGE)?,
+            fetched: columns.i64(FETCHED)?,
             exact: columns.column_first_or_default(EXACT)?,
             times: columns.i64(TIME)?,
             sites: columns.str(SITE)?,

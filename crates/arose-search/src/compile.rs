@@ -14,6 +14,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 
 use crate::collapse::GoOn;
+use crate::current::Current;
 use crate::phrase::Phrase;
 use crate::query::{Part, Query};
 use crate::schema::Fields;
@@ -144,6 +145,21 @@ fn should(
     clauses: impl Iterator<Item = TermQuery>,
 ) -> impl Iterator<Item = (Occur, Box<dyn Clause>)> {
     clauses.map(|clause| (Occur::Should, Box::new(clause) as Box<dyn Clause>))
+}
+
+/// Restricts `query` to current captures of pages.
+pub(crate) fn among(query: Compiled, current: &Current) -> Compiled {
+    if current.is_all() {
+        return query;
+    }
+    let scored = BooleanQuery::new(vec![
+        (Occur::Must, query.scored),
+        (Occur::Must, Box::new(current.clone()) as Box<dyn Clause>),
+    ]);
+    Compiled {
+        scored: Box::new(scored),
+        choice: None,
+    }
 }
 
 /// Restricts `query` to documents with a number in a field.

@@ -16,7 +16,7 @@ use crate::results::Indexed;
 const MAX_DEPTH: usize = 8;
 
 /// The subdirectory of the index; another layout gets another name.
-const INDEX: &str = "search-4";
+const INDEX: &str = "search-5";
 
 /// The file that identifies a crawl, and the directory of its archives.
 const CRAWL: (&str, &str) = ("journal", "archive");
@@ -117,7 +117,7 @@ impl Folder {
                 ..Config::default()
             },
         };
-        if config.html.mode == Mode::Henzinger {
+        if matches!(config.html.mode, Mode::Henzinger | Mode::Visible) {
             config.html.mode = Mode::Content;
         }
         config

@@ -11,11 +11,12 @@ use tantivy::schema::{Field, IndexRecordOption, Value};
 use tantivy::{DocAddress, IndexReader, ReloadPolicy, Searcher, TantivyDocument, Term};
 
 use arose_corpus::Position;
+use arose_dedup::Versions;
 
 use crate::Error;
 use crate::collapse::{Collapse, GoOn, Order, Ranking, Representative, Wanted, find};
 use crate::columns::Columns;
-use crate::compile::{Compiled, Compiler, within};
+use crate::compile::{Compiled, Compiler, among, within};
 use crate::cost::{self, Cost};
 use crate::facets::{self, Facets};
 use crate::folder::{Folder, State};
@@ -86,6 +87,14 @@ impl View {
                 break;
             }
         }
+        // A limit makes room for other sites. If there are none, it has no purpose.
+        if let Some((ranking, shown)) = &mut found
+            && limits
+            && shown.is_one_site
+            && shown.ranks.len() < request.limit
+        {
+            *shown = self.shown(ranking, usize::MAX, request)?;
+        }
         Ok(found)
     }
 
@@ -120,7 +129,11 @@ impl View {
         if next.is_none() && is_cut && (end as u64) < ranking.n_results && end < MAX_RESULTS {
             next = Some(end);
         }
-        Ok(Shown { ranks, next })
+        Ok(Shown {
+            ranks,
+            next,
+            is_one_site: per_site.is_one_site(),
+        })
     }
 }
 
@@ -128,6 +141,7 @@ impl View {
 struct Shown {
     ranks: Vec<(usize, bool)>,
     next: Option<usize>,
+    is_one_site: bool,
 }
 
 impl Index {
@@ -223,7 +237,7 @@ impl Index {
         if end > MAX_RESULTS {
             return Err(Error::TooFar { max: MAX_RESULTS });
         }
-        let compiled = self.compiled(query, request, go_on);
+        let compiled = self.compiled(query, request, go_on)?;
         let patterns = Patterns::new(query);
         self.with_view(|view| {
             let Some((ranking, shown)) = view.page(query, &compiled, request, go_on)? else {
@@ -250,7 +264,7 @@ impl Index {
         })
     }
 
-    fn compiled(&self, query: &Query, request: &Request, go_on: &GoOn) -> Compiled {
+    fn compiled(&self, query: &Query, request: &Request, go_on: &GoOn) -> Result<Compiled, Error> {
         let mut compiled = self.compiler(go_on).compile(query);
         if let Some(cluster) = request.cluster {
             compiled = within(compiled, self.fields.cluster, cluster);
@@ -261,7 +275,20 @@ impl Index {
         if request.scope == Scope::Kept {
             compiled = within(compiled, self.fields.kept, 1);
         }
-        compiled
+        if request.versions == Versions::Current {
+            let current = |view: &View| Ok(view.columns.current(&view.searcher).clone());
+            compiled = among(compiled, &self.with_view(current)?);
+        }
+        Ok(compiled)
+    }
+
+    /// Returns whether some pages have captures that are not current.
+    ///
+    /// # Errors
+    ///
+    /// If the index cannot be read.
+    pub fn has_superseded(&self) -> Result<bool, Error> {
+        self.with_view(|view| Ok(!view.columns.current(&view.searcher).is_all()))
     }
 
     pub(crate) fn compiler<'a>(&'a self, go_on: &'a GoOn) -> Compiler<'a> {
@@ -269,8 +296,8 @@ impl Index {
         Compiler { fields, go_on }
     }
 
-    /// Counts the matching documents by site, language and year, as long as `go_on` returns true;
-    /// none if the search was stopped.
+    /// Counts the matching documents of a request by site, language and year, as long as `go_on`
+    /// returns true; none if the search was stopped.
     ///
     /// # Errors
     ///
@@ -278,14 +305,10 @@ impl Index {
     pub fn facets_while(
         &self,
         query: &Query,
-        scope: Scope,
+        request: &Request,
         go_on: &GoOn,
     ) -> Result<Option<Facets>, Error> {
-        let request = Request {
-            scope,
-            ..Request::default()
-        };
-        let compiled = self.compiled(query, &request, go_on);
+        let compiled = self.compiled(query, request, go_on)?;
         let clause = compiled.choice.unwrap_or(compiled.scored);
         self.with_view(|view| facets::count(&view.searcher, &view.columns, &*clause, go_on))
     }

@@ -34,6 +34,7 @@ mod collapse;
 mod columns;
 mod compile;
 mod cost;
+mod current;
 mod directory;
 mod error;
 mod facets;
@@ -52,6 +53,7 @@ mod texts;
 mod update;
 pub mod words;
 
+pub use arose_dedup::Versions;
 pub use collapse::{Collapse, GoOn, Order};
 pub use cost::Cost;
 pub use error::Error;

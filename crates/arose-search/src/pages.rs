@@ -3,9 +3,10 @@
 //! A crawl stores a page that equals an earlier one without its body, in a *revisit* record. Such a
 //! page is a document like any other: it is found by its words and its URL, and counted. Its text
 //! is read from the record of the original, and is stored in the index once, with the original. A
-//! page that was visited again without a change is not another document.
+//! page that was visited again without a change is not another document. A page that has an earlier
+//! text again, of itself or of another page, is one: it supersedes the text in between.
 //!
-//! *Cost.* 80 bytes of memory per page. The text of an exact duplicate takes one more record to
+//! *Cost.* 120 bytes of memory per page. The text of an exact duplicate takes one more record to
 //! read.
 
 use std::collections::{HashMap, HashSet};
@@ -16,9 +17,10 @@ use tantivy::schema::Value;
 use tantivy::{Searcher, TantivyDocument};
 
 use crate::Error;
+use crate::current::{NO_PAGE, page_of};
 use crate::folder::{Folder, State};
 use crate::index::address_of;
-use crate::rows::{key_in_archive, key_of_revisit, row_in_archive, row_of_revisit};
+use crate::rows::{key_in_archive, key_of_return, key_of_revisit, row_in_archive, row_of_revisit};
 use crate::schema::Fields;
 use crate::update::Held;
 
@@ -28,6 +30,8 @@ pub(crate) struct Page {
     pub(crate) key: u64,
     pub(crate) doc: u64,
     pub(crate) cluster: u64,
+    /// The key of the capture whose text it has.
+    pub(crate) version: u64,
     /// Whether it is an exact duplicate of the kept page of its cluster.
     pub(crate) is_exact: bool,
     pub(crate) text: PageText,
@@ -62,6 +66,8 @@ pub(crate) struct Pages<'a> {
     stored: HashMap<u64, Stored>,
     /// The keys of the other pages.
     revisits: HashSet<u64>,
+    /// The time and the version of the last capture of each page.
+    latest: HashMap<u64, (i64, u64)>,
     n_pages: u64,
 }
 
@@ -77,7 +83,12 @@ impl<'a> Pages<'a> {
             };
             (held.key, stored)
         });
+        let mut latest = HashMap::new();
+        for held in known {
+            note(&mut latest, held.page, (held.time, held.version));
+        }
         Self {
+            latest,
             folder,
             state,
             stored: stored.collect(),
@@ -93,22 +104,38 @@ impl<'a> Pages<'a> {
             let key = key_in_archive(Some(&named.url), named.fetched);
             self.stored.get(&key).copied()
         });
-        let page = match named.filter(|named| named.body != DuplicateBody::Stored) {
+        let page = page_of(document.url.as_deref());
+        let time = document.fetched.unwrap_or_default();
+        let taken = match named.filter(|named| named.body != DuplicateBody::Stored) {
             None => self.take_stored(number, document, original),
-            Some(named) if document.url.as_ref() == Some(&named.url) => return None,
             Some(named) => {
+                let version = key_in_archive(Some(&named.url), named.fetched);
+                let is_itself = document.url.as_ref() == Some(&named.url);
+                let last = self.latest.get(&page).copied().filter(|_| page != NO_PAGE);
+                let is_unchanged = last.is_some_and(|(_, last)| last == version);
+                let is_late = last.is_some_and(|(last, _)| time < last);
+                // A page itself that has not changed, or whose text nobody has.
+                if is_unchanged || is_itself && (is_late || original.is_none()) {
+                    return None;
+                }
                 let is_same = named.body == DuplicateBody::Same;
-                let other = key_in_archive(Some(&named.url), named.fetched);
-                let other = original.map_or(other, |original| original.doc);
+                let other = original.map_or(version, |original| original.doc);
                 let key = key_of_revisit(document.url.as_deref(), other);
+                let key = match self.revisits.contains(&key) {
+                    true if is_late || page == NO_PAGE => return None,
+                    true => key_of_return(key, document.fetched),
+                    false => key,
+                };
                 if !self.revisits.insert(key) {
                     return None;
                 }
-                self.take_revisit(number, key, original, is_same)
+                let page = self.take_revisit(number, key, original, is_same);
+                Page { version, ..page }
             }
         };
+        note(&mut self.latest, page, (time, taken.version));
         self.n_pages += 1;
-        Some(page)
+        Some(taken)
     }
 
     fn take_stored(
@@ -133,6 +160,7 @@ impl<'a> Pages<'a> {
             key,
             doc,
             cluster,
+            version: key,
             is_exact: false,
             text: PageText::Own,
         }
@@ -157,6 +185,7 @@ impl<'a> Pages<'a> {
             key,
             doc,
             cluster,
+            version: key,
             // A page that equals a near duplicate of the kept page is itself a near duplicate.
             is_exact: is_same && original.is_some_and(|original| original.doc == cluster),
             text,
@@ -201,5 +230,13 @@ impl<'a> Pages<'a> {
         let source = text(fields.source).map(|source| self.folder.base.join(source));
         let position = text(fields.position).and_then(Position::parse);
         Ok(source.zip(position))
+    }
+}
+
+/// Takes down a capture of a page, with its time and version.
+fn note(latest: &mut HashMap<u64, (i64, u64)>, page: u64, capture: (i64, u64)) {
+    let last = latest.entry(page).or_insert(capture);
+    if capture.0 >= last.0 {
+        *last = capture;
     }
 }

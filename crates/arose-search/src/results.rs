@@ -1,6 +1,7 @@
 //! Search requests and results.
 
 use arose_corpus::Position;
+use arose_dedup::Versions;
 use arose_dedup::report::html::counted;
 
 use crate::collapse::{Collapse, Order};
@@ -36,8 +37,10 @@ pub struct Request {
     pub group: Option<u64>,
     /// Which documents to search.
     pub scope: Scope,
+    /// Which captures of a page to search, if there are several of its URL.
+    pub versions: Versions,
     /// Maximum number of results per site among those returned; 0 for any number. It does not apply
-    /// if the query names a site or all documents are from one site.
+    /// if the query names a site or all results are from one site.
     pub per_site: usize,
 }
 
@@ -51,6 +54,7 @@ impl Default for Request {
             cluster: None,
             group: None,
             scope: Scope::default(),
+            versions: Versions::default(),
             per_site: 0,
         }
     }

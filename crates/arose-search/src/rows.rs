@@ -68,10 +68,16 @@ pub(crate) fn key_in_run(doc: u64, detail: &Detail) -> u64 {
         .number(detail.cluster)
         .number(detail.group)
         .number(detail.kept.into())
+        .number(is_superseded(detail).into())
         .text(Some(&detail.digest))
         .text(Some(&detail.id))
         .text(detail.url.as_deref())
         .hash()
+}
+
+/// Whether a run dropped a document because its page was fetched again later.
+pub(crate) fn is_superseded(detail: &Detail) -> bool {
+    detail.rule.as_deref() == Some("superseded")
 }
 
 /// The row of a document of a run; its last bit says whether the text could be read.
@@ -98,6 +104,12 @@ pub(crate) fn key_in_archive(url: Option<&str>, fetched: Option<i64>) -> u64 {
 pub(crate) fn key_of_revisit(url: Option<&str>, original: u64) -> u64 {
     const REVISIT: u64 = 1 << 63;
     Name::default().text(url).number(original | REVISIT).hash()
+}
+
+/// The key of the same page at a later visit, if it had another text in between.
+pub(crate) fn key_of_return(key: u64, fetched: Option<i64>) -> u64 {
+    let time = fetched.unwrap_or_default() as u64;
+    Name::default().number(key).number(time).hash()
 }
 
 /// The row of a page whose text is that of another row, or unknown; its last bits are the number of
@@ -157,6 +169,9 @@ pub(crate) struct Entry<'a> {
     pub(crate) doc: u64,
     pub(crate) cluster: u64,
     pub(crate) group: u64,
+    pub(crate) page: u64,
+    pub(crate) version: u64,
+    pub(crate) fetched: Option<i64>,
     pub(crate) is_kept: bool,
     /// Whether it is an exact duplicate of the kept document of its cluster.
     pub(crate) is_exact: bool,
@@ -177,6 +192,11 @@ impl Entry<'_> {
         entry.add_u64(fields.doc, self.doc);
         entry.add_u64(fields.cluster, self.cluster);
         entry.add_u64(fields.group, self.group);
+        entry.add_u64(fields.page, self.page);
+        entry.add_u64(fields.version, self.version);
+        if let Some(fetched) = self.fetched {
+            entry.add_i64(fields.fetched, fetched);
+        }
         entry.add_u64(fields.kept, self.is_kept.into());
         entry.add_u64(fields.exact, self.is_exact.into());
         entry.add_text(fields.id, self.id);

@@ -41,6 +41,12 @@ pub(crate) struct Fields {
     pub(crate) row: Field,
     /// Key that identifies it before it is read; see [`crate::rows`].
     pub(crate) key: Field,
+    /// A hash of its URL, by which captures of a page are compared; see [`crate::current`].
+    pub(crate) page: Field,
+    /// The key of the capture whose text it has.
+    pub(crate) version: Field,
+    /// When it was fetched, even if its text is unknown.
+    pub(crate) fetched: Field,
     /// For display.
     pub(crate) id: Field,
     /// For display.
@@ -70,6 +76,9 @@ pub(crate) const SITE: &str = "site";
 pub(crate) const MAIN_LANGUAGE: &str = "main_language";
 pub(crate) const ROW: &str = "row";
 pub(crate) const KEY: &str = "key";
+pub(crate) const PAGE: &str = "page";
+pub(crate) const VERSION: &str = "version";
+pub(crate) const FETCHED: &str = "fetched";
 
 impl Fields {
     /// The schema of an index.
@@ -107,6 +116,9 @@ impl Fields {
             main_language: schema.add_text_field(MAIN_LANGUAGE, column()),
             row: schema.add_u64_field(ROW, FAST | INDEXED),
             key: schema.add_u64_field(KEY, FAST),
+            page: schema.add_u64_field(PAGE, FAST),
+            version: schema.add_u64_field(VERSION, FAST),
+            fetched: schema.add_i64_field(FETCHED, FAST),
             id: schema.add_text_field("id", STORED),
             url: schema.add_text_field("url", STORED),
             title: schema.add_text_field("title", STORED),

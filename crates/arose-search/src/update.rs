@@ -13,7 +13,7 @@
 //! *Missing texts.* A document whose text cannot be read has a row with another hash, which records
 //! this. It is counted in every update, and replaced as soon as the text can be read.
 //!
-//! *Cost.* Reading changed sources, indexing new rows, and 32 bytes of memory per document, more
+//! *Cost.* Reading changed sources, indexing new rows, and 56 bytes of memory per document, more
 //! for archives ([`crate::pages`]), plus [`Config::memory`] for the index itself. *Error.* Two rows
 //! share a hash with probability 2^-63, and one of them is then missing.
 
@@ -30,11 +30,14 @@ use serde::{Deserialize, Serialize};
 use tantivy::{Index, IndexSettings, IndexWriter, Searcher, Term};
 
 use crate::Error;
+use crate::current::{SUPERSEDED, page_of};
 use crate::directory::{self, is_read_only, open_read_only};
 use crate::folder::{Folder, Kind, Stamp, State};
 use crate::pages::{Page, PageText, Pages};
-use crate::rows::{Entry, has_text, is_of_first, key_in_run, page_has_text, row_in_run};
-use crate::schema::{CLUSTER, DOC, Fields, KEY, ROW, register};
+use crate::rows::{
+    Entry, has_text, is_of_first, is_superseded, key_in_run, page_has_text, row_in_run,
+};
+use crate::schema::{CLUSTER, DOC, FETCHED, Fields, KEY, PAGE, ROW, VERSION, register};
 use crate::texts::{Runs, Texts};
 
 /// Bytes of text after which a first index is committed.
@@ -263,6 +266,9 @@ pub(crate) struct Held {
     pub(crate) row: u64,
     pub(crate) doc: u64,
     pub(crate) cluster: u64,
+    pub(crate) page: u64,
+    pub(crate) version: u64,
+    pub(crate) time: i64,
 }
 
 /// All rows in the index, in the order of their keys.
@@ -277,11 +283,16 @@ fn held_rows(index: &Index, path: &Path) -> Result<Vec<Held>, Error> {
         };
         let (keys, rows) = (column(KEY)?, column(ROW)?);
         let (docs, clusters) = (column(DOC)?, column(CLUSTER)?);
+        let (pages, versions) = (column(PAGE)?, column(VERSION)?);
+        let times = segment.fast_fields().i64(FETCHED).map_err(&in_index)?;
         held.extend(segment.doc_ids_alive().map(|doc| Held {
             key: keys.get_val(doc),
             row: rows.get_val(doc),
             doc: docs.get_val(doc),
             cluster: clusters.get_val(doc),
+            page: pages.get_val(doc),
+            version: versions.get_val(doc),
+            time: times.first(doc).unwrap_or_default(),
         }));
     }
     held.sort_unstable();
@@ -383,6 +394,12 @@ impl Update<'_> {
                 doc,
                 cluster: detail.cluster,
                 group: detail.group,
+                page: match is_superseded(detail) {
+                    true => SUPERSEDED,
+                    false => page_of(detail.url.as_deref()),
+                },
+                version: key,
+                fetched: document.and_then(|document| document.fetched),
                 is_kept: detail.kept,
                 is_exact: detail.rule.as_deref() == Some("exact"),
                 id: &detail.id,
@@ -472,6 +489,9 @@ impl Update<'_> {
             cluster: page.cluster,
             // A crawler does not record versions.
             group: page.cluster,
+            page: page_of(document.url.as_deref()),
+            version: page.version,
+            fetched,
             is_kept: page.doc == page.cluster,
             is_exact: page.is_exact,
             id: &document.name(),

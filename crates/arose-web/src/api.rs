@@ -1,7 +1,7 @@
 //! The JSON API, described in `assets/openapi.json`.
 
 use arose_dedup::results::{Detail, details};
-use arose_search::{Collapse, Hit, Query as Search, Request, Scope};
+use arose_search::{Collapse, Hit, Query as Search, Request, Scope, Versions};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
@@ -32,6 +32,9 @@ pub(crate) struct Ask {
     cluster: Option<u64>,
     /// `true` returns only kept documents.
     kept: Option<bool>,
+    /// Which captures of a page to search: `all` or `current`; if missing, those that the server is
+    /// set to.
+    versions: Option<String>,
     /// Maximum number of results per site; any number if it is 0 or missing.
     per_site: usize,
 }
@@ -80,6 +83,15 @@ pub(crate) async fn search(State(site): State<Shared>, ask: Asked<Ask>) -> Respo
         sort: ask.sort.clone(),
         ..page::Ask::default()
     };
+    let versions = match ask.versions.as_deref() {
+        None => None,
+        Some("all") => Some(Versions::All),
+        Some("current") => Some(Versions::Current),
+        Some(_) => {
+            let words = "`versions` is `all` or `current`";
+            return Refusal::bad_request(words.to_owned()).into_json();
+        }
+    };
     let request = Request {
         offset: ask.offset,
         limit: ask.limit.unwrap_or(10).min(MAX_LIMIT),
@@ -91,12 +103,24 @@ pub(crate) async fn search(State(site): State<Shared>, ask: Asked<Ask>) -> Respo
             Some(true) => Scope::Kept,
             _ => Scope::All,
         },
+        versions: Versions::All,
         per_site: ask.per_site,
     };
     let found = work_for(&site, Some(query.clone()), move |view, stop| {
+        let request = Request {
+            versions: view.versions(versions),
+            ..request
+        };
         let found = view
             .index
             .search_while(&query, &request, &stop.as_go_on())?;
+        let hit = |found: &Hit| {
+            let mut value = hit(found);
+            if view.is_gone(found) {
+                value["gone"] = true.into();
+            }
+            value
+        };
         let results = found.ok_or_else(Stop::refusal)?;
         Ok(json!({
             "documents": results.n_documents,

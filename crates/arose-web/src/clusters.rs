@@ -269,8 +269,10 @@ pub(crate) fn rule_in_words(rule: Option<&str>) -> &'static str {
     match rule {
         Some("exact") => "exact duplicate",
         Some("jaccard") => "Jaccard similarity",
-        Some("same") => "same content",
+        Some("same") => "the same document",
         Some("content") => "another version of the same content",
+        Some("contained") => "containment",
+        Some("url") => "the same URL",
         Some("b") => "B-sim",
         Some("c") => "C-sim",
         Some("combined") => "B-sim and C-sim",

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answer::Refusal;
+use crate::bar_plot::{Bar, bar_plot};
 use crate::html::{Markup, name, render};
 use crate::lanes::{Lane, work};
 use crate::line_plot::{line_plot, number};
@@ -317,7 +318,7 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
     let rate = last.counter("pages").unwrap_or(0.0) / last.seconds.max(1e-3);
     let figures = [
         ("pages", count("pages")),
-        ("pages per second", Some(number(rate))),
+        ("pages per second on average", Some(number(rate))),
         ("URLs in the queue", count("queue")),
         ("hosts", count("hosts")),
         (
@@ -326,10 +327,7 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
                 .filter(|&n| n > 0.0)
                 .map(|n| Count(n as u64).to_string()),
         ),
-        (
-            "duplicates dropped",
-            Some(Count(dropped as u64).to_string()),
-        ),
+        ("duplicates found", Some(Count(dropped as u64).to_string())),
         ("received", last.counter("bytes").map(|n| bytes(n as u64))),
         ("pages up to date (estimate)", last.fresh.map(percent)),
         (
@@ -362,7 +360,7 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
         ("URLs in the queue", curve("queue")),
         ("Hosts", curve("hosts")),
         (
-            "Duplicates dropped",
+            "Duplicates found",
             sums(&curve("exact_duplicates"), &curve("near_duplicates")),
         ),
         ("Visits per second", rates(&again("revisits"))),
@@ -371,6 +369,7 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
         ("Harvest: pages on topic in percent", harvest(samples)),
     ];
     let plots = plots.into_iter().filter(|(_, points)| !points.is_empty());
+    let plots = plots.map(|(title, points)| line_plot(title, &points));
     let counters = last
         .counters
         .iter()
@@ -391,9 +390,7 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
         was_reloaded: false,
         since: seconds(last.seconds),
         figures: figures.collect(),
-        plots: plots
-            .map(|(title, points)| line_plot(title, &points))
-            .collect(),
+        plots: plots.chain(freshness_plots(&last)).collect(),
         counters: counters.collect(),
         statuses: last
             .statuses
@@ -488,6 +485,31 @@ fn harvest(samples: &[Sample]) -> Vec<(f64, f64)> {
         }
     }
     points
+}
+
+/// The pages up to date by time since the last visit, and the pages by change rate.
+fn freshness_plots(last: &Sample) -> Vec<Markup> {
+    let ages = last.fresh_by_age.iter().take(MAX_ROWS);
+    let ages = ages.map(|&(days, _, fresh)| (class(days), percent(fresh), fresh));
+    let rates = last.pages_by_rate.iter().take(MAX_ROWS);
+    let rates = rates.map(|&(rate, n)| (class(rate), Count(n).to_string(), n as f64));
+    let plots: [(&str, Vec<Bar>, f64); 2] = [
+        (
+            "Pages up to date by days since the last visit (estimate)",
+            ages.collect(),
+            1.0,
+        ),
+        ("Pages by changes per day (estimate)", rates.collect(), 0.0),
+    ];
+    let plots = plots.into_iter().filter(|(_, bars, _)| !bars.is_empty());
+    plots
+        .map(|(title, bars, full)| bar_plot(title, &bars, full))
+        .collect()
+}
+
+/// The label of a class of pages.
+fn class(bound: Option<f64>) -> String {
+    bound.map_or_else(|| "more".to_owned(), |bound| format!("≤ {bound}"))
 }
 
 fn percent(share: f64) -> String {

@@ -40,7 +40,7 @@ struct Page {
     when: String,
     language: Markup,
     source: Markup,
-    fate: Option<Fate>,
+    decision: Option<Decision>,
     versions: Versions,
     text: Option<Markup>,
     elsewhere: Elsewhere,
@@ -53,7 +53,7 @@ struct Page {
 }
 
 /// The decision of a run or a crawl about the document.
-struct Fate {
+struct Decision {
     kept: bool,
     /// The document it was dropped for.
     kept_doc: Option<u64>,
@@ -121,7 +121,7 @@ fn page_of(view: &View, doc: u64, document: &Indexed, stop: &Stop) -> Result<Pag
         when: document.time.map(date).unwrap_or_default(),
         language: document.language.as_deref().map(name).unwrap_or_default(),
         source: name(&document.source),
-        fate: fate(view, doc, document)?,
+        decision: decision(view, doc, document)?,
         versions: versions(view, doc, document, stop)?,
         text: text.map(|text| shared.marked(&text[..end])),
         elsewhere: shared.elsewhere(),
@@ -133,10 +133,10 @@ fn page_of(view: &View, doc: u64, document: &Indexed, stop: &Stop) -> Result<Pag
     })
 }
 
-fn fate(view: &View, doc: u64, document: &Indexed) -> Result<Option<Fate>, Refusal> {
+fn decision(view: &View, doc: u64, document: &Indexed) -> Result<Option<Decision>, Refusal> {
     let Some(run) = view.run.as_deref() else {
         let is_duplicate = document.cluster != doc;
-        return Ok(is_duplicate.then(|| Fate {
+        return Ok(is_duplicate.then(|| Decision {
             kept: false,
             kept_doc: Some(document.cluster),
             rule: match document.is_revisit {
@@ -149,7 +149,7 @@ fn fate(view: &View, doc: u64, document: &Indexed) -> Result<Option<Fate>, Refus
         }));
     };
     let detail = details(&run.documents, &[doc])?.remove(&doc);
-    Ok(detail.map(|detail| Fate {
+    Ok(detail.map(|detail| Decision {
         kept: detail.kept,
         kept_doc: detail.kept_doc,
         rule: rule_in_words(detail.rule.as_deref()),

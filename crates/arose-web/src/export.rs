@@ -29,6 +29,7 @@ pub(crate) struct Ask {
     all: String,
     versions: String,
     kept: String,
+    captures: String,
     /// `csv` or `jsonl`.
     format: String,
 }
@@ -48,12 +49,13 @@ pub(crate) async fn export(
             all: ask.all,
             versions: ask.versions,
             kept: ask.kept,
+            captures: ask.captures,
             ..Searched::default()
         };
         let request = Request {
             limit: MAX_RESULTS,
             per_site: 0,
-            ..searched.request()
+            ..searched.request(view)
         };
         let found = view
             .index

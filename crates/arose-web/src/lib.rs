@@ -18,6 +18,7 @@
 
 mod answer;
 mod api;
+mod bar_plot;
 mod catalog;
 mod clusters;
 mod connections;
@@ -61,6 +62,8 @@ pub struct Config {
     pub seed: u64,
     /// Pairs to rate per similarity range.
     pub n_per_stratum: usize,
+    /// Which captures of a page are searched, if there are several of its URL.
+    pub versions: arose_search::Versions,
     /// Minimum interval between checks whether the directory has changed.
     pub watch: Duration,
 }

@@ -8,7 +8,7 @@ use arose_dedup::report::diff::Bounds;
 use arose_dedup::report::html::{Count, bytes};
 use arose_dedup::report::side_by_side::{Showing, numbered_rows};
 use arose_dedup::results::documents::site_of;
-use arose_dedup::results::{Detail, Pair, Repeated, Text, details, pairs, texts};
+use arose_dedup::results::{Detail, Pair, ReadText, Repeated, details, pairs, texts};
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::{Html, IntoResponse, Response};
@@ -45,7 +45,7 @@ pub(crate) struct Ask {
 pub(crate) struct Two {
     pub(crate) docs: [u64; 2],
     pub(crate) details: [Detail; 2],
-    pub(crate) texts: [Text; 2],
+    pub(crate) texts: [ReadText; 2],
     /// The entry of the run for them, if there is one.
     pub(crate) pair: Option<Pair>,
 }

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arose::judgement::Verdict;
-use arose_dedup::evaluate::ratings::{self, By, Level, MAX_RATER, Rating, Row, Share, Tables};
+use arose_dedup::evaluate::ratings::{
+    self, By, Level, MAX_RATER, Rating, Row, Tables, WeightedShare,
+};
 use arose_dedup::report::html::{Count, counted};
 use askama::Template;
 use axum::Form;
@@ -309,7 +311,7 @@ fn tables_page(view: &View, tables: &Tables) -> TablesPage {
         undrawn: (tables.n_undrawn > 0)
             .then(|| counted(tables.n_undrawn, "rated pair does", "rated pairs do")),
         precision: tables.precision().map(|share| {
-            let Share { value, interval } = share;
+            let WeightedShare { value, interval } = share;
             (
                 format!("{value:.3}"),
                 format!("{:.3} to {:.3}", interval.low, interval.high),
@@ -370,7 +372,7 @@ fn row_shown(row: &Row) -> RowShown {
     }
 }
 
-fn share_shown(name: &'static str, share: Option<Share>) -> ShareShown {
+fn share_shown(name: &'static str, share: Option<WeightedShare>) -> ShareShown {
     ShareShown {
         name,
         share: share.map_or_else(|| "–".to_owned(), |share| format!("{:.2}", share.value)),

@@ -2,7 +2,7 @@
 
 use arose_dedup::report::html::{Count, counted};
 use arose_search::{
-    Collapse, Facets, Fragment, Hit, Order, Query as Search, Request, Results, Scope,
+    Collapse, Facets, Fragment, Hit, Order, Query as Search, Request, Results, Scope, Versions,
 };
 use askama::Template;
 use axum::extract::{Query, State};
@@ -37,6 +37,8 @@ pub(crate) struct Ask {
     pub(crate) versions: String,
     /// Show only kept documents.
     pub(crate) kept: String,
+    /// Which captures of a page to show: `all`, `current`, or what the server is set to.
+    pub(crate) captures: String,
     /// Number of results before the first one shown.
     pub(crate) from: String,
     /// The cluster whose members are shown.
@@ -66,8 +68,17 @@ impl Ask {
         }
     }
 
+    /// Which captures are wanted; none if that is left to the server.
+    pub(crate) fn captures(&self) -> Option<Versions> {
+        match &self.captures[..] {
+            "all" => Some(Versions::All),
+            "current" => Some(Versions::Current),
+            _ => None,
+        }
+    }
+
     /// The first page of results. If every document is a result, results per site are not limited.
-    pub(crate) fn request(&self) -> Request {
+    pub(crate) fn request(&self, view: &View) -> Request {
         Request {
             offset: 0,
             limit: PER_PAGE,
@@ -76,6 +87,7 @@ impl Ask {
             cluster: None,
             group: None,
             scope: self.scope(),
+            versions: view.versions(self.captures()),
             per_site: match self.collapse() {
                 Collapse::Content | Collapse::Same => PER_SITE,
                 Collapse::Nothing => 0,
@@ -96,6 +108,11 @@ impl Ask {
         }
         if self.scope() == Scope::Kept {
             address.push_str("&kept=1");
+        }
+        match self.captures() {
+            None => {}
+            Some(Versions::All) => address.push_str("&captures=all"),
+            Some(Versions::Current) => address.push_str("&captures=current"),
         }
         address
     }
@@ -126,6 +143,10 @@ struct Page {
     /// Whether versions are shown one by one.
     is_versions: bool,
     is_kept: bool,
+    /// Whether all captures are shown.
+    is_every: bool,
+    /// Whether pages may have several captures.
+    has_captures: bool,
     n_documents: String,
     has_run: bool,
     /// Whether documents have versions.
@@ -166,6 +187,8 @@ struct Entry {
     members: Vec<Member>,
     n_hidden: u64,
     is_dropped: bool,
+    /// Whether the crawler found nothing there at its last visits.
+    is_gone: bool,
     /// The name of its site and the link to its other results.
     more: Option<(Markup, String)>,
 }
@@ -217,6 +240,8 @@ fn answer(
         is_all: ask.collapse() == Collapse::Nothing,
         is_versions: ask.collapse() == Collapse::Same,
         is_kept: ask.scope() == Scope::Kept,
+        is_every: view.versions(ask.captures()) == Versions::All,
+        has_captures: view.index.has_superseded()?,
         n_documents: counted(view.index.n_documents(), "document", "documents"),
         has_run: view.run.is_some(),
         has_versions: view.index.has_versions(),
@@ -229,12 +254,12 @@ fn find(view: &View, ask: &Ask, query: &Search, stop: &Stop) -> Result<Listing, 
     let from: usize = ask.from.trim().parse().unwrap_or(0);
     let request = Request {
         offset: from,
-        ..ask.request()
+        ..ask.request(view)
     };
     let go_on = stop.as_go_on();
     let results = view.index.search_while(query, &request, &go_on)?;
     let results = results.ok_or_else(Stop::refusal)?;
-    let facets = view.index.facets_while(query, ask.scope(), &go_on)?;
+    let facets = view.index.facets_while(query, &request, &go_on)?;
     let facets = facets.ok_or_else(Stop::refusal)?;
     let expanded: Option<u64> = ask.expand.parse().ok();
     let mut entries = Vec::new();
@@ -243,7 +268,10 @@ fn find(view: &View, ask: &Ask, query: &Search, stop: &Stop) -> Result<Listing, 
             true => members(view, ask, query, hit, stop)?,
             false => Vec::new(),
         };
-        entries.push(entry(ask, from, hit, members));
+        entries.push(Entry {
+            is_gone: view.is_gone(hit),
+            ..entry(ask, from, hit, members)
+        });
     }
     let export = format!("/export?{}", ask.options(&ask.q));
     Ok(Listing {
@@ -317,6 +345,7 @@ fn members(
         cluster: (ask.collapse() != Collapse::Content).then_some(hit.cluster),
         group: (ask.collapse() == Collapse::Content).then_some(hit.group),
         scope: ask.scope(),
+        versions: view.versions(ask.captures()),
         ..Request::default()
     };
     let found = view.index.search_while(query, &request, &stop.as_go_on())?;
@@ -353,6 +382,7 @@ fn entry(ask: &Ask, from: usize, hit: &Hit, members: Vec<Member>) -> Entry {
         n_hidden: (hit.n_exact + hit.n_near + hit.n_versions).saturating_sub(members.len() as u64),
         members,
         is_dropped: !hit.kept,
+        is_gone: false,
         more: more.map(|site| (name(site), ask.narrowed(&format!("site:{site}")))),
     }
 }

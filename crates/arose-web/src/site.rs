@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
+use arose_crawl::GonePages;
 use arose_dedup::evaluate::ratings::Ratings;
 use arose_dedup::results::Summary;
-use arose_search::{Config as Indexing, Folder, Index, Kind, Progress, State};
+use arose_search::{Config as Indexing, Folder, Hit, Index, Kind, Progress, State, Versions};
 
 use crate::answer::Refusal;
 use crate::catalog::Catalog;
@@ -39,6 +40,10 @@ pub(crate) struct View {
     pub(crate) index: Arc<Index>,
     /// The results of `arose dedup`; none in a directory of archives.
     pub(crate) run: Option<Arc<Run>>,
+    /// Which captures of a page are searched unless a request says otherwise.
+    versions: Versions,
+    /// The pages of a crawl that are gone.
+    pub(crate) gone: Arc<GonePages>,
     /// Why later changes of the directory are not shown.
     pub(crate) trouble: Option<String>,
     files: State,
@@ -125,10 +130,14 @@ impl View {
             Kind::Run(summary) => Some(Arc::new(Run::open(&folder, summary, config)?)),
             Kind::Archives(_) => None,
         };
+        // A crawl that cannot be read is reported where it is shown.
+        let gone = arose_crawl::gone_pages(&folder.path).unwrap_or_default();
         Ok(Self {
             folder,
             index: Arc::new(index),
             run,
+            versions: config.versions,
+            gone: Arc::new(gone),
             trouble: None,
             files,
         })
@@ -147,9 +156,21 @@ impl View {
             folder: self.folder.clone(),
             index: Arc::clone(&self.index),
             run: self.run.clone(),
+            versions: self.versions,
+            gone: Arc::clone(&self.gone),
             trouble: Some(trouble),
             files: self.files.clone(),
         }
+    }
+
+    /// Which captures a request finds that asks for these.
+    pub(crate) fn versions(&self, asked: Option<Versions>) -> Versions {
+        asked.unwrap_or(self.versions)
+    }
+
+    /// Whether the crawler found nothing at the URL of a result at its last three visits.
+    pub(crate) fn is_gone(&self, hit: &Hit) -> bool {
+        hit.url.as_deref().is_some_and(|url| self.gone.has(url))
     }
 
     /// The run, or an error page if there is none.

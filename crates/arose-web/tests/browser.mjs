@@ -1,7 +1,8 @@
 // Visits every page with a real browser, as a person would: with mouse, keyboard and reload.
 //
 // node browser.mjs ADDRESS DIRECTORY CRAWL [SCREENSHOTS]
-// ADDRESS serves a run in DIRECTORY, CRAWL serves a directory of archives.
+// ADDRESS serves a run in DIRECTORY, CRAWL serves a directory of archives. A run of `arose passages`
+// is beside DIRECTORY, in `passages`.
 // AROSE_PLAYWRIGHT is the module playwright-core, AROSE_CHROMIUM the browser.
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -194,7 +195,8 @@ function all() {
   const pages = { start: "/", search: "/?q=rose&expand=0", fault: "/?q=%22rose", clusters: "/clusters", cluster: "/cluster/0",
     pair: "/pair?a=0&b=1", long, dense, document: "/document/1", facets: "/?q=rose", estimates: "/estimates", begin: "/rate", rate: "/rate?rater=Anna", ratings: "/ratings", crawl: "/crawl", missing: "/nothing" };
   const own = Object.entries(pages).map(([name, path]) => [name, address + path]);
-  return [...own, ["stored", crawl + "/document/0"], ["archives", crawl + "/?q=page"]];
+  const reports = [["report", `file://${folder}/report.html`], ["passages", `file://${folder}/../passages/report.html`]];
+  return [...own, ...reports, ["stored", crawl + "/document/0"], ["archives", crawl + "/?q=page"]];
 }
 
 // On a phone nothing is clipped, and nothing has to be scrolled sideways.

@@ -79,6 +79,7 @@ pub const MAX_PAGES: u64 = u16::MAX as u64;
 /// assert_eq!([0, 3, 4, 10, 100].map(weight), [1.0, 1.0, 0.5625, 0.09, 0.0009]);
 /// ```
 #[must_use]
+#[inline]
 pub fn weight(n_others: u64) -> f64 {
     // Most word pairs do not need the division.
     if n_others <= FREE_PAGES {

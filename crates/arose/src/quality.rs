@@ -16,8 +16,8 @@
 //!
 //! *Cost.* One pass over the text, then one over its words for each length of n-grams: time and
 //! memory in proportion to the text. The table that numbers words and n-grams is keyed by the text
-//! itself, so that no text can make it slow. Where only the weight is wanted, a glance at hashes of
-//! words spares most texts the tables.
+//! itself, so that no text can make it slow. If only the weight is needed, bounds from hashes of
+//! words make these tables unnecessary for most texts.
 //!
 //! *Error.* Words are distinguished by 64-bit digests and n-grams by mixing these.
 //!

@@ -130,7 +130,7 @@ impl std::fmt::Debug for Rabin {
 ///
 /// ```
 /// assert!(arose::rabin::is_irreducible(arose::rabin::PI_POLYNOMIAL));
-/// // CRC-64/ECMA-182 looks like a Rabin modulus and is none.
+/// // CRC-64/ECMA-182 looks like a Rabin modulus, but is not one.
 /// assert!(!arose::rabin::is_irreducible(0x42F0_E1EB_A9EA_3693));
 /// ```
 #[must_use]

@@ -201,7 +201,7 @@ pub enum Rule {
     Content,
     /// Not the rule of a pair: a document that a filter of [`quality`](crate::quality) rejects.
     Filter,
-    /// The rule of no pair: a version of a page that was fetched again later.
+    /// Not the rule of a pair: a version of a page that was fetched again later.
     Superseded,
 }
 
@@ -257,7 +257,7 @@ impl Default for Policy {
 
 impl Default for Criterion {
     fn default() -> Self {
-        Self::Jaccard(Threshold::new(DEFAULT_THRESHOLD).expect("0.8 is a similarity"))
+        Self::DEFAULT
     }
 }
 
@@ -283,6 +283,9 @@ impl Criterion {
     pub const PUBLISHED_B: Self = Self::B {
         min_features: MIN_FEATURES,
     };
+    /// The definition of a duplicate unless another one is chosen, everywhere the same: the same
+    /// content, in the same order.
+    pub const DEFAULT: Self = Self::Content(Remove::Same);
     /// C with its published threshold.
     pub const PUBLISHED_C: Self = Self::C {
         min_bits: MIN_BITS_ALONE,
@@ -293,6 +296,12 @@ impl Criterion {
     pub const SITE: Self = Self::site(CrossSite::COnly);
     /// The site policy that also applies the rule for the same site between sites.
     pub const SITE_UNION: Self = Self::site(CrossSite::Union);
+
+    /// Returns the policy `jaccard` with its default threshold.
+    #[must_use]
+    pub fn jaccard() -> Self {
+        Self::Jaccard(Threshold::new(DEFAULT_THRESHOLD).expect("0.8 is a similarity"))
+    }
 
     /// Returns the name of the policy on command lines and in files.
     #[must_use]
@@ -624,9 +633,10 @@ mod tests {
     #[test]
     fn the_default_is_the_one_of_the_commands() {
         let policy = Policy::default();
-        let threshold = Threshold::new(0.8).unwrap();
-        assert_eq!(policy.criterion, Criterion::Jaccard(threshold));
+        assert_eq!(policy.criterion, Criterion::Content(Remove::Same));
         assert_eq!(policy.criterion.default_w().get(), 5);
+        let threshold = Threshold::new(0.8).unwrap();
+        assert_eq!(Criterion::jaccard(), Criterion::Jaccard(threshold));
         assert_eq!(Criterion::SITE.default_w().get(), 8);
         assert_eq!(policy.short, ShortPolicy::ExactOnly);
     }

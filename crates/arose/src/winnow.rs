@@ -26,7 +26,6 @@
 //! *Error.* None except hash collisions, 2^-64 per pair. *Not for* whole-document similarity: a
 //! sketch of fixed size is smaller.
 
-use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -183,88 +182,142 @@ pub struct Anchor {
 #[must_use]
 pub fn anchors(hashes: &[u64], window: usize, ties: Ties) -> Vec<Anchor> {
     let window = window.max(1);
-    let mut anchors: Vec<Anchor> = Vec::new();
-    // A window consists of the end of one block of `window` hashes and the beginning of the next.
-    let mut ends: Vec<Minimum> = Vec::new();
-    for (block, values) in hashes.chunks(window).enumerate() {
-        let mut beginning: Option<Minimum> = None;
-        for (i, &hash) in values.iter().enumerate() {
-            let position = block * window + i;
-            let here = Minimum::of(position, hash);
-            let upto = beginning.map_or(here, |before| before.and(here));
-            beginning = Some(upto);
-            let Some(start) = (position + 1).checked_sub(window) else {
-                continue;
-            };
-            let minimum = ends.get(i + 1).map_or(upto, |end| end.and(upto));
-            select_anchor(&mut anchors, start, minimum, ties);
-        }
-        ends_of(values, block * window, &mut ends);
+    if hashes.len() < window {
+        return Vec::new();
     }
+    // As many as random hashes have, and some more.
+    let n_expected = 9 * (hashes.len() - window) / (4 * (window + 1)) + 1;
+    let mut anchors: Vec<Anchor> = Vec::with_capacity(n_expected);
+    let mut minima = Minima::default();
+    let mut last = minima.select(0, &hashes[..window]);
+    for (start, &hash) in (1..).zip(&hashes[window..]) {
+        let position = start + window - 1;
+        let is_inside = last.position >= start;
+        // The minimum of the window is at most the minimum after the block.
+        if is_inside && hash > minima.after.hash {
+            continue;
+        }
+        minima.push(position, hash);
+        if is_inside && hash > last.hash {
+            continue;
+        }
+        let is_tied = hash == last.hash;
+        if is_inside && is_tied && ties == Ties::Robust {
+            last.is_tied = true;
+            continue;
+        }
+        last.last_window = start - 1;
+        anchors.push(last);
+        last = match is_inside {
+            true => Anchor::new(position, hash, start, is_tied),
+            false => minima.select(start, &hashes[start..=position]),
+        };
+    }
+    last.last_window = hashes.len() - window;
+    anchors.push(last);
     anchors
 }
 
-/// The rightmost minimum of some hashes.
-#[derive(Debug, Clone, Copy)]
-struct Minimum {
+impl Anchor {
+    fn new(position: usize, hash: u64, window: usize, is_tied: bool) -> Self {
+        Self {
+            position,
+            hash,
+            first_window: window,
+            last_window: window,
+            is_tied,
+        }
+    }
+}
+
+/// The minimum of a moving window, in constant time on average for any hashes.
+///
+/// A window consists of the end of a block of hashes, whose minima are known from each position
+/// on, and of the hashes after it. When nothing is left of the block, the window is the next block.
+#[derive(Debug, Default)]
+struct Minima {
+    /// The rightmost minima of the ends of the block, the shortest end first.
+    ends: Vec<End>,
+    /// The rightmost minimum after the block.
+    after: After,
+}
+
+/// A minimum of the hashes after a block.
+#[derive(Debug)]
+struct After {
+    /// The largest number if there are no hashes.
     hash: u64,
-    position: usize,
-    /// Whether another hash is equal to it.
+    position: Option<usize>,
+    /// Whether another hash there is equal to it.
     is_tied: bool,
 }
 
-impl Minimum {
-    fn of(position: usize, hash: u64) -> Self {
+impl Default for After {
+    fn default() -> Self {
         Self {
-            hash,
-            position,
+            hash: u64::MAX,
+            position: None,
             is_tied: false,
         }
     }
-
-    /// Returns the minimum of these hashes and of hashes after them.
-    fn and(self, after: Self) -> Self {
-        match self.hash.cmp(&after.hash) {
-            Ordering::Less => self,
-            Ordering::Equal => Self {
-                is_tied: true,
-                ..after
-            },
-            Ordering::Greater => after,
-        }
-    }
 }
 
-/// The minimum from each position of a block to its end.
-fn ends_of(values: &[u64], first: usize, ends: &mut Vec<Minimum>) {
-    ends.clear();
-    ends.resize(values.len(), Minimum::of(0, 0));
-    let mut after: Option<Minimum> = None;
-    for (i, &hash) in values.iter().enumerate().rev() {
-        let here = Minimum::of(first + i, hash);
-        ends[i] = after.map_or(here, |after| here.and(after));
-        after = Some(ends[i]);
-    }
+/// A hash that is smaller than all to its right in its block.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    hash: u64,
+    position: usize,
+    /// The last position before it with the same hash.
+    tied_at: Option<usize>,
 }
 
-/// Adds the window at `start` to the last anchor, or a new anchor.
-fn select_anchor(anchors: &mut Vec<Anchor>, start: usize, minimum: Minimum, ties: Ties) {
-    let is_still_minimum = |last: &Anchor| {
-        last.position == minimum.position
-            || ties == Ties::Robust && last.position >= start && last.hash == minimum.hash
-    };
-    match anchors.last_mut().filter(|last| is_still_minimum(last)) {
-        Some(last) => {
-            last.last_window = start;
-            last.is_tied |= minimum.is_tied;
+impl Minima {
+    /// Adds a hash to the window.
+    fn push(&mut self, position: usize, hash: u64) {
+        if hash <= self.after.hash {
+            self.after = After {
+                hash,
+                is_tied: hash == self.after.hash && self.after.position.is_some(),
+                position: Some(position),
+            };
         }
-        None => anchors.push(Anchor {
-            position: minimum.position,
-            hash: minimum.hash,
-            first_window: start,
-            last_window: start,
-            is_tied: minimum.is_tied,
-        }),
+    }
+
+    /// Returns the anchor that a window selects as the first one.
+    fn select(&mut self, start: usize, window: &[u64]) -> Anchor {
+        while self.ends.pop_if(|end| end.position < start).is_some() {}
+        if self.ends.is_empty() {
+            self.fill(start, window);
+        }
+        let end = self.ends[self.ends.len() - 1];
+        let After { hash, is_tied, .. } = self.after;
+        match self.after.position {
+            Some(position) if hash <= end.hash => {
+                Anchor::new(position, hash, start, is_tied || hash == end.hash)
+            }
+            _ => {
+                let is_tied = end.tied_at.is_some_and(|other| other >= start);
+                Anchor::new(end.position, end.hash, start, is_tied)
+            }
+        }
+    }
+
+    /// Makes the window the block.
+    fn fill(&mut self, start: usize, window: &[u64]) {
+        self.after = After::default();
+        for (i, &hash) in window.iter().enumerate().rev() {
+            match self.ends.last_mut() {
+                Some(end) if hash > end.hash => {}
+                Some(end) if hash == end.hash => {
+                    end.tied_at = end.tied_at.or(Some(start + i));
+                }
+                _ => self.ends.push(End {
+                    hash,
+                    position: start + i,
+                    tied_at: None,
+                }),
+            }
+        }
     }
 }
 

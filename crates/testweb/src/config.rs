@@ -271,7 +271,8 @@ pub enum Kind {
     Dust,
     /// Pages show the time and count their visits; sent in chunks.
     Timestamp,
-    /// Pages change with the [version](crate::Control::set_version), each at its own rate.
+    /// Pages change with the [version](crate::Control::set_version), each at its own rate. A feed
+    /// lists the changes, and sitemaps have [dates](crate::Dates), true or not.
     Changing,
     /// Every fifth request gets a response with status 429 or 503 and `Retry-After`.
     Busy,

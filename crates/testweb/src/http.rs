@@ -165,6 +165,12 @@ pub(crate) fn date(unix_seconds: u64) -> String {
     format!("{week_day}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
+/// A day in the format of sitemaps: `1994-11-06`.
+pub(crate) fn day(unix_seconds: u64) -> String {
+    let (year, month, day) = civil(unix_seconds / 86_400);
+    format!("{year:04}-{:02}-{day:02}", month + 1)
+}
+
 /// Year, month from 0 and day for a number of days since 1970. Years start on the first of March,
 /// so that the leap day is last (Hinnant 2013).
 const fn civil(days: u64) -> (u64, usize, u64) {
@@ -239,6 +245,7 @@ mod tests {
         assert_eq!(date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
         assert_eq!(date(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT");
         assert_eq!(date(4_107_542_399), "Sun, 28 Feb 2100 23:59:59 GMT");
+        assert_eq!(day(784_111_777), "1994-11-06");
     }
 
     #[test]

@@ -65,4 +65,4 @@ pub use server::Server;
 pub use topic::{N_TOPICS, topic_words};
 pub use trap::Redirect;
 pub use variants::{Flavour, Selection};
-pub use web::{Moment, Name, Request, Target, Web};
+pub use web::{Dates, Moment, Name, Request, Target, Web};

@@ -50,6 +50,17 @@ pub struct Request<'a> {
     pub accepts_gzip: bool,
 }
 
+/// The dates of changes in a sitemap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dates {
+    /// Those of the changes.
+    True,
+    /// Every page has changed just now, whenever it is requested.
+    Now,
+    /// There are none.
+    Absent,
+}
+
 /// The content of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -295,7 +306,7 @@ impl Web {
                 let reply = self.robots_reply(host, path);
                 reply.expect("the target was found by asking for this reply")
             }
-            Target::Sitemap => self.sitemap(host),
+            Target::Sitemap => self.sitemap(host, moment),
             Target::Feed => self.feed(host, moment),
             Target::Redirect(redirect) => {
                 let location = redirect.location.as_deref();
@@ -387,16 +398,42 @@ impl Web {
     }
 
     /// The home page and the pages it links to: nothing that links would not find.
-    fn sitemap(&self, host: u32) -> Reply {
+    fn sitemap(&self, host: u32, moment: &Moment) -> Reply {
         let own = &self.hosts[host as usize];
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         xml.push_str("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n");
         for page in 0..own.n_pages.min(5) {
-            let url = self.origin(&own.name) + &self.path(PageId { host, page });
-            xml.extend(["<url><loc>", &url, "</loc></url>\n"]);
+            let id = PageId { host, page };
+            xml.extend([
+                "<url><loc>",
+                &self.origin(&own.name),
+                &self.path(id),
+                "</loc>",
+            ]);
+            let step = match self.dates(host) {
+                Dates::True => Some(self.page_version(id, moment.version)),
+                Dates::Now => Some(moment.version),
+                Dates::Absent => None,
+            };
+            if let Some(step) = step {
+                let day = crate::http::day(FIRST_STEP + 86_400 * step);
+                xml.extend(["<lastmod>", &day, "</lastmod>"]);
+            }
+            xml.push_str("</url>\n");
         }
         xml.push_str("</urlset>\n");
         Reply::typed(200, "application/xml", xml.into_bytes())
+    }
+
+    /// The dates in the sitemap of a host: of [changing](Kind::Changing) hosts true ones, ones of
+    /// the current step and none in turn, by their numbers.
+    #[must_use]
+    pub fn dates(&self, host: u32) -> Dates {
+        match (self.hosts[host as usize].kind, host % 3) {
+            (Kind::Changing, 0) => Dates::True,
+            (Kind::Changing, 1) => Dates::Now,
+            _ => Dates::Absent,
+        }
     }
 
     /// The pages of a host that changed last, newest first, with the dates of their last changes.

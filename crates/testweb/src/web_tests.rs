@@ -278,6 +278,41 @@ fn feeds_list_the_latest_changes() {
 }
 
 #[test]
+fn sitemaps_have_dates_of_three_kinds() {
+    let web = Web::new(Config {
+        kinds: vec![(Kind::Changing, 1)],
+        pages: PageCount::Fixed(30),
+        ..Config::plain(9)
+    });
+    let web = web.unwrap();
+    let changing = (0..).zip(web.hosts());
+    let changing = changing.filter(|(_, host)| host.kind == Kind::Changing);
+    let mut met = std::collections::BTreeSet::new();
+    for (host, at) in changing {
+        let moment = Moment {
+            version: 9,
+            ..Moment::default()
+        };
+        let reply = get(&web, &at.name, "/sitemap.xml", &moment);
+        let xml = String::from_utf8(reply.body).unwrap();
+        let n_urls = xml.matches("<url>").count() as u32;
+        for page in 0..n_urls {
+            let id = PageId { host, page };
+            let step = match web.dates(host) {
+                Dates::True => Some(web.page_version(id, 9)),
+                Dates::Now => Some(9),
+                Dates::Absent => None,
+            };
+            let date = step.map(|step| format!("<lastmod>2026-01-{:02}</lastmod>", step + 1));
+            let entry = format!("{}</loc>{}</url>", web.path(id), date.unwrap_or_default());
+            assert!(xml.contains(&entry), "{entry} in {xml}");
+        }
+        met.insert(format!("{:?}", web.dates(host)));
+    }
+    assert_eq!(met.len(), 3, "{met:?}");
+}
+
+#[test]
 fn busy_hosts_ask_for_patience() {
     let web = web();
     let name = &web.hosts()[first(&web, Kind::Busy) as usize].name;

@@ -8,7 +8,7 @@ use arose::shingle::Shingler;
 use arose::site::SiteKind;
 use arose::token::Tokenizer;
 use arose_corpus::Document;
-use arose_dedup::explain::{Explained, Passage, Row, Source, explain};
+use arose_dedup::explain::{Explained, Passage, SideRow, Source, explain};
 use arose_dedup::{RepeatCounter, Repeats};
 use serde_json::{Value, json};
 
@@ -41,8 +41,8 @@ impl Counter {
         let mut shingles = Vec::new();
         self.shingler
             .shingles_into(&tokens.fingerprints, &mut shingles);
-        let name = format!("{}#{}", document.source.display(), document.position);
-        self.counter.push(document.url.as_deref(), &name, &shingles);
+        let url = document.url.as_deref();
+        self.counter.push(url, document.content_digest(), &shingles);
     }
 
     pub(super) fn finish(self) -> Repeats {
@@ -117,7 +117,7 @@ impl<'a> Explanation<'a> {
     }
 }
 
-fn row_as_json(row: &Row<'_>) -> Value {
+fn row_as_json(row: &SideRow<'_>) -> Value {
     let side = |side: &[Passage<'_>]| -> Vec<Value> {
         let passages = side.iter().map(|passage| {
             json!({
@@ -172,7 +172,7 @@ impl Look {
     }
 }
 
-fn write_row(out: &mut impl Write, row: &Row<'_>, paint: Paint) -> io::Result<()> {
+fn write_row(out: &mut impl Write, row: &SideRow<'_>, paint: Paint) -> io::Result<()> {
     let only = [Look::OnlyA, Look::OnlyB];
     let [a, b] = [0, 1].map(|side| {
         let look = if row.is_common {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(row: &Row<'_>, paint: Paint, expected: &str) {
+    fn check(row: &SideRow<'_>, paint: Paint, expected: &str) {
         let mut out = Vec::new();
         write_row(&mut out, row, paint).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn issue_24_rows_on_a_terminal() {
-        let common = Row {
+        let common = SideRow {
             is_common: true,
             sides: [
                 vec![passage("Home menu", 0.09), passage("one\u{7} two", 1.0)],
@@ -312,7 +312,7 @@ mod tests {
             Paint::Plain,
             &format!("{a}   [0.0009: Home] one two\n"),
         );
-        let only = Row {
+        let only = SideRow {
             is_common: false,
             sides: [Vec::new(), vec![passage("three", 1.0)]],
         };
@@ -324,7 +324,7 @@ mod tests {
             &format!("{blank} > \x1b[32mthree\x1b[0m\n"),
         );
         let long = "x".repeat(80);
-        let wide = Row {
+        let wide = SideRow {
             is_common: false,
             sides: [vec![passage(&long, 1.0)], Vec::new()],
         };

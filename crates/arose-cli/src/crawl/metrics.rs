@@ -116,6 +116,14 @@ fn text(snapshot: &Snapshot) -> String {
         metric("next_mass", "gauge", "", next.mass);
         metric("next_priority", "gauge", "", next.priority);
     }
+    // Without the URLs, which would make new time series every second.
+    for (rank, waiting) in (1..).zip(&snapshot.next) {
+        let site = escaped(&waiting.site.name);
+        let label = format!("{{rank=\"{rank}\",site=\"{site}\"}}");
+        metric("waiting_mass", "gauge", &label, waiting.mass);
+        metric("waiting_share", "gauge", &label, waiting.site.share);
+        metric("waiting_priority", "gauge", &label, waiting.priority);
+    }
     push_turns(&mut text, &snapshot.turns);
     text
 }
@@ -210,6 +218,7 @@ mod tests {
             next: vec![Standing {
                 mass: 4.0,
                 priority: 1.0,
+                site: site("a.org"),
                 ..Standing::default()
             }],
             ..Snapshot::default()
@@ -225,5 +234,12 @@ mod tests {
         assert!(text.contains("arose_crawl_site_read{site=\"spam.org\"} 30\n"));
         assert!(text.contains("arose_crawl_site_bad{site=\"spam.org\"} 1\n"));
         assert!(text.contains("arose_crawl_next_mass 4\n"), "{text}");
+        for line in ["mass{LABEL} 4", "share{LABEL} 0.25", "priority{LABEL} 1"] {
+            let line = line.replace("{LABEL}", "{rank=\"1\",site=\"a.org\"}");
+            assert!(
+                text.contains(&format!("arose_crawl_waiting_{line}\n")),
+                "{text}"
+            );
+        }
     }
 }

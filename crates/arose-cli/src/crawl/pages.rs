@@ -130,9 +130,9 @@ pub(super) fn refresh(dir: &Path, urls: &[String], json: bool) -> anyhow::Result
             true => write_json(&mut out, &answer_json(url, refresh)),
             false => writeln!(out, "{url}: {}", said(refresh)),
         };
-        written.context("cannot write the answer")?;
+        written.context("cannot write the result")?;
     }
-    out.flush().context("cannot write the answer")?;
+    out.flush().context("cannot write the result")?;
     Ok(match n_accepted {
         0 => Outcome::NothingFound,
         _ => Outcome::Found,

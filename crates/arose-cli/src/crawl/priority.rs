@@ -69,7 +69,7 @@ fn write_reasons(out: &mut impl Write, standing: &Standing) -> io::Result<()> {
         )?;
     }
     match standing.is_last {
-        true => writeln!(out, "behind all others: only duplicates link to it"),
+        true => writeln!(out, "after all others: only duplicates link to it"),
         false => Ok(()),
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use arose::dust::{Rule, State};
+use arose::dust::{PartRule, State};
 use arose_crawl::UrlRule;
 use arose_crawl::rules::{parse_line, to_line};
 use serde_json::Value;
@@ -99,7 +99,7 @@ fn switched(rules: &[UrlRule], name: &str, state: State) -> anyhow::Result<UrlRu
     let Some((scope, text)) = name.split_once(' ') else {
         bail!("`{name}` is not a rule; expected e.g. 'example.org/item/* parameter sid'");
     };
-    let rule: Rule = text.parse()?;
+    let rule: PartRule = text.parse()?;
     let known = rules
         .iter()
         .find(|known| known.scope == scope && known.rule == rule);

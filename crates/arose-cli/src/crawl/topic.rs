@@ -57,8 +57,8 @@ pub(super) fn write(out: &mut impl Write, topic: &Topic) -> io::Result<()> {
         writeln!(out, "last thousands of pages: {}", points.join(" "))?;
     }
     for (title, words) in [
-        ("words of links for the topic", &topic.best_words),
-        ("words of links against it", &topic.worst_words),
+        ("link words for the topic", &topic.best_words),
+        ("link words against the topic", &topic.worst_words),
     ] {
         if !words.is_empty() {
             let words: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
@@ -68,7 +68,7 @@ pub(super) fn write(out: &mut impl Write, topic: &Topic) -> io::Result<()> {
     if !topic.worst_pages.is_empty() {
         writeln!(
             out,
-            "\n{:>9} {:>9}  disappointing pages",
+            "\n{:>9} {:>9}  pages far below their predicted score",
             "score", "predicted"
         )?;
         for (url, score, predicted) in &topic.worst_pages {

@@ -109,7 +109,7 @@ impl Lookup {
             },
             choice,
             n_words: self.terms.unwrap_or(choice.n_words()),
-            n_alike: self.compare,
+            n_compared: self.compare,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use arose_corpus::{Config as Reading, Item, read};
-use arose_estimate::corpus_size::{self, Pools, Settings};
+use arose_estimate::corpus_size::{self, CorpusSizeSettings, Pools};
 use arose_estimate::pool::choose;
 use arose_estimate::vocabulary;
 
@@ -68,7 +68,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         second: second.into_iter().map(|(word, _)| word).collect(),
         uniform_texts,
     };
-    let settings = Settings {
+    let settings = CorpusSizeSettings {
         n_queries: options.queries,
         n_controls: 10,
         seed: options.asking.seed,

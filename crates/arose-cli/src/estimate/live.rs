@@ -13,7 +13,7 @@ use arose_crawl::url::{Crumbs, Normalizer};
 use arose_crawl::visit::{Download, Visit, Visits};
 use arose_estimate::Findings;
 use arose_estimate::engine::{Log, Progress, Reply, page_text};
-use arose_estimate::walk::Measure;
+use arose_estimate::walk::GraphMeasure;
 use arose_estimate::walk::live::{self, Place};
 
 use super::shown::step_of;
@@ -72,7 +72,7 @@ pub(super) struct Walk<'w> {
     pub(super) seeds: &'w [PathBuf],
     pub(super) n_walks: usize,
     pub(super) n_steps: usize,
-    pub(super) measures: Vec<Measure>,
+    pub(super) measures: Vec<GraphMeasure>,
     /// File for sampled pages.
     pub(super) draw: Option<&'w Path>,
     pub(super) n_drawn: usize,
@@ -116,7 +116,7 @@ impl Live {
 /// Walks, and shows progress.
 pub(super) fn run(live: &Live, walk: Walk<'_>) -> anyhow::Result<Findings> {
     let crawling = live.crawling()?;
-    let settings = live::Settings {
+    let settings = live::LiveSettings {
         n_walks: walk.n_walks,
         n_steps: walk.n_steps,
         seeds: seeds(walk.seeds, &crawling)?,

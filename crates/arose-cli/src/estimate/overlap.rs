@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use arose::estimate::least_squares::Form;
-use arose_estimate::overlap::{self, Settings};
+use arose_estimate::overlap::{self, OverlapSettings};
 use clap::ValueEnum;
 
 use super::asking::{Asking, Lookup, Words};
@@ -57,7 +57,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         ready.panel.n_engines() >= 2,
         "an overlap needs at least two search engines; for one, use `arose estimate corpus-size`"
     );
-    let settings = Settings {
+    let settings = OverlapSettings {
         n_samples: options.samples,
         checking: options.lookup.checking(),
         form: match options.form {
@@ -65,7 +65,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
             FormName::Linear => Form::Linear,
         },
         seed: options.asking.seed,
-        ..Settings::default()
+        ..OverlapSettings::default()
     };
     let findings = ready.watched(|panel, words| overlap::run(panel, words, &settings))?;
     show(&[findings], options.asking.json)

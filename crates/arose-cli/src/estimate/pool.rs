@@ -1,7 +1,7 @@
 //! `arose estimate pool`: shares and means over uniformly sampled pages.
 
 use anyhow::ensure;
-use arose_estimate::pool::{self, Measure, PoolConfig, Settings, Way, choose};
+use arose_estimate::pool::{self, PageMeasure, PoolConfig, PoolSettings, Way, choose};
 use clap::ValueEnum;
 
 use super::asking::{Asking, Words};
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     samples: usize,
     /// What to measure: `words`, `longer:N`, `contains:WORDS` or `url:PART`
     #[arg(long, value_name = "WHAT", default_value = "words", value_parser = measure)]
-    measure: Measure,
+    measure: PageMeasure,
     /// How to correct for unequal probabilities; repeatable
     #[arg(long, value_enum, default_values_t = [WayName::Importance, WayName::Plain])]
     way: Vec<WayName>,
@@ -78,15 +78,17 @@ fn examples() -> String {
     )
 }
 
-fn measure(text: &str) -> Result<Measure, String> {
+fn measure(text: &str) -> Result<PageMeasure, String> {
     match text.split_once(':') {
-        None if text == "words" => Ok(Measure::Words),
+        None if text == "words" => Ok(PageMeasure::Words),
         Some(("longer", n)) => n
             .parse()
-            .map(Measure::LongerThan)
+            .map(PageMeasure::LongerThan)
             .map_err(|_| format!("`{n}` is not a number of words")),
-        Some(("contains", words)) if !words.is_empty() => Ok(Measure::Contains(words.to_owned())),
-        Some(("url", part)) if !part.is_empty() => Ok(Measure::Address(part.to_owned())),
+        Some(("contains", words)) if !words.is_empty() => {
+            Ok(PageMeasure::Contains(words.to_owned()))
+        }
+        Some(("url", part)) if !part.is_empty() => Ok(PageMeasure::Address(part.to_owned())),
         _ => Err("expected words, longer:N, contains:WORDS or url:PART".to_owned()),
     }
 }
@@ -97,7 +99,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         ready.panel.n_engines() == 1,
         "pass exactly one search engine"
     );
-    let settings = Settings {
+    let settings = PoolSettings {
         n_samples: options.samples,
         measure: options.measure.clone(),
         ways: options.way.iter().map(|way| way.way()).collect(),

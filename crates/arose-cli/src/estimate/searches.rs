@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use arose_estimate::engine::Question;
-use arose_estimate::searches::{self, Checking, Settings};
+use arose_estimate::searches::{self, SearchSettings, Verification};
 
 use super::asking::{Asking, Words};
 use super::shown::show;
@@ -59,10 +59,10 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         ready.panel.n_engines() >= 2,
         "a comparison needs at least two search engines"
     );
-    let settings = Settings {
+    let settings = SearchSettings {
         checking: match options.trust {
-            true => Checking::Believed,
-            false => Checking::Verified,
+            true => Verification::Believed,
+            false => Verification::Verified,
         },
         size_of_first: options.size,
         seed: options.asking.seed,

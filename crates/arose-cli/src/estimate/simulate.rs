@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use anyhow::{Context, ensure};
 use arose::estimate::simulate::{CorpusConfig, EngineConfig};
 use arose_estimate::engine::Fault;
-use arose_estimate::simulate::{self, Fared, Part, Settings};
+use arose_estimate::simulate::{self, Fared, Part, SimulationSettings};
 use clap::ValueEnum;
 
 use super::shown::show;
@@ -107,13 +107,13 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     }
 }
 
-fn settings(options: &Options) -> Settings {
+fn settings(options: &Options) -> SimulationSettings {
     let parts = options.method.iter().map(|part| part.part());
     let parts: Vec<Part> = match options.method.is_empty() {
         true => Part::ALL.to_vec(),
         false => parts.collect(),
     };
-    Settings {
+    SimulationSettings {
         corpus: CorpusConfig {
             n_pages: options.pages,
             copied: options.copied,

@@ -32,6 +32,8 @@ Settings of a study:
   pages = \"pages.jsonl\"          # estimate the share of these pages in each; see walk --draw
   check = \"words\"                # look up pages by words, url or both
   choice = \"rarest\"              # by the rarest words, or by robust ones
+  terms = 8                      # words per query; default: 8, or 5 for robust ones
+  compare = 3                    # top results to compare as near duplicates; 0 compares URLs only
   lexicon = [\"crawl.warc.gz\"]    # source of query words; default: the first directory
   budget = 100000                # maximum number of requests
   contact = \"https://me.example/bot\"  # required to fetch result pages beyond loopback

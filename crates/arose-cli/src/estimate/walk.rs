@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use arose_corpus::Config as Reading;
 use arose_estimate::coverage::DrawnPage;
 use arose_estimate::graph::{self, Form, Graph};
-use arose_estimate::walk::{self, Direction, Measure, Settings};
+use arose_estimate::walk::{self, Direction, GraphMeasure, WalkSettings};
 use clap::ValueEnum;
 
 use super::live::{self, Live};
@@ -95,7 +95,7 @@ enum FormName {
 
 /// One measure, or the measures of a distribution.
 #[derive(Debug, Clone)]
-struct Measures(Vec<Measure>);
+struct Measures(Vec<GraphMeasure>);
 
 fn measures(text: &str) -> Result<Measures, String> {
     let number = |n: &str| {
@@ -103,11 +103,13 @@ fn measures(text: &str) -> Result<Measures, String> {
             .map_err(|_| format!("`{n}` is not a number of links"))
     };
     let one = match text.split_once(':') {
-        None if text == "in" => return Ok(Measures(DEGREES.map(Measure::InDegree).to_vec())),
-        None if text == "out" => return Ok(Measures(DEGREES.map(Measure::OutDegree).to_vec())),
-        Some(("in", n)) => number(n).map(Measure::InDegree)?,
-        Some(("out", n)) => number(n).map(Measure::OutDegree)?,
-        Some(("url", part)) if !part.is_empty() => Measure::Name(part.to_owned()),
+        None if text == "in" => return Ok(Measures(DEGREES.map(GraphMeasure::InDegree).to_vec())),
+        None if text == "out" => {
+            return Ok(Measures(DEGREES.map(GraphMeasure::OutDegree).to_vec()));
+        }
+        Some(("in", n)) => number(n).map(GraphMeasure::InDegree)?,
+        Some(("out", n)) => number(n).map(GraphMeasure::OutDegree)?,
+        Some(("url", part)) if !part.is_empty() => GraphMeasure::Name(part.to_owned()),
         _ => return Err("expected in, in:N, out, out:N or url:PART".to_owned()),
     };
     Ok(Measures(vec![one]))
@@ -118,7 +120,7 @@ impl Options {
         self.draw.as_ref().map_or(0, |_| self.draws)
     }
 
-    fn measures(&self, otherwise: Measure) -> Vec<Measure> {
+    fn measures(&self, otherwise: GraphMeasure) -> Vec<GraphMeasure> {
         match self.measure.is_empty() {
             true => vec![otherwise],
             false => self.measure.iter().flat_map(|one| one.0.clone()).collect(),
@@ -132,7 +134,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
             seeds: &options.paths,
             n_walks: options.walks,
             n_steps: options.steps,
-            measures: options.measures(Measure::OutDegree(20)),
+            measures: options.measures(GraphMeasure::OutDegree(20)),
             draw: options.draw.as_deref(),
             n_drawn: options.n_drawn(),
             seed: options.seed,
@@ -169,11 +171,11 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
         let found = graph.find(name);
         found.with_context(|| format!("no page `{}`", crate::output::printable(name)))
     });
-    let settings = Settings {
+    let settings = WalkSettings {
         n_walks: options.walks,
         n_steps: options.steps,
         seeds: seeds.collect::<anyhow::Result<_>>()?,
-        measures: options.measures(Measure::InDegree(5)),
+        measures: options.measures(GraphMeasure::InDegree(5)),
         direction: match options.both_ways {
             false => Direction::Forwards,
             true => Direction::BothWays,

@@ -9,9 +9,9 @@ use arose::Threshold;
 use arose::judgement::{C_SIM_BINS, Interval, Tally, Verdict};
 use arose::rule::ShortPolicy;
 use arose_dedup::evaluate::difference::Difference;
-use arose_dedup::evaluate::gold::{self, Fields, Gold, Labels, Pairing};
+use arose_dedup::evaluate::labelled::{self, Fields, LabelledPairs, Labels, Pairing};
 use arose_dedup::evaluate::metric::Best;
-use arose_dedup::evaluate::pairs::{self, Agreement, DIFFERENCES, PolicyRow, Study};
+use arose_dedup::evaluate::pairs::{self, DIFFERENCES, ListedAgreement, PolicyRow, Study};
 use serde_json::{Value, json};
 
 use super::{correlation, share};
@@ -51,7 +51,7 @@ Exit code: 0 if done, 1 if there are no pairs, 2 on error.")]
 pub(crate) struct Options {
     /// File of pairs, or of documents to pair; `-` is standard input
     #[arg(value_name = "PAIRS")]
-    gold: PathBuf,
+    labelled: PathBuf,
     /// File with the documents of the pairs
     #[arg(long = "documents-from", value_name = "FILE")]
     documents: Option<PathBuf>,
@@ -100,7 +100,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "LABEL", requires = "group")]
     source: Option<String>,
     /// How to extract text from web pages
-    #[arg(long, value_enum, default_value_t = ModeName::Henzinger)]
+    #[arg(long, value_enum, default_value_t = ModeName::DEFAULT)]
     mode: ModeName,
     /// Match texts shorter than two shingles like all others
     #[arg(long)]
@@ -113,36 +113,36 @@ pub(crate) struct Options {
 /// The results for one shingle length.
 struct Evaluation {
     study: Study,
-    agreement: Option<Agreement>,
+    agreement: Option<ListedAgreement>,
 }
 
 /// Reads the labelled pairs, scores all policies and prints the tables.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     ensure!(
-        options.documents.as_deref() != Some("-".as_ref()) || options.gold.as_os_str() != "-",
+        options.documents.as_deref() != Some("-".as_ref()) || options.labelled.as_os_str() != "-",
         "standard input can be read only once"
     );
-    let gold = gold::read(&config(options)?)?;
+    let labelled = labelled::read(&config(options)?)?;
     let evaluations: Vec<Evaluation> = options
         .shingle
         .iter()
-        .map(|&w| find(options, &gold, w))
+        .map(|&w| find(options, &labelled, w))
         .collect();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let written = if options.json {
-        write_json(&mut out, &as_json(options, &gold, &evaluations))
+        write_json(&mut out, &as_json(options, &labelled, &evaluations))
     } else {
-        write_text(&mut out, options, &gold, &evaluations)
+        write_text(&mut out, options, &labelled, &evaluations)
     };
     let written = written.and_then(|()| out.flush());
     written.context("cannot write the result")?;
-    Ok(match gold.pairs.is_empty() {
+    Ok(match labelled.pairs.is_empty() {
         true => Outcome::NothingFound,
         false => Outcome::Found,
     })
 }
 
-fn config(options: &Options) -> anyhow::Result<gold::Config> {
+fn config(options: &Options) -> anyhow::Result<labelled::LabelledConfig> {
     let mut fields = Fields::default();
     for field in &options.field {
         let (role, name) = field
@@ -161,8 +161,8 @@ fn config(options: &Options) -> anyhow::Result<gold::Config> {
         (Some(_), None) => Pairing::Groups,
         (Some(_), Some(_)) => Pairing::Sources,
     };
-    Ok(gold::Config {
-        gold: options.gold.clone(),
+    Ok(labelled::LabelledConfig {
+        labelled: options.labelled.clone(),
         documents: options.documents.clone(),
         fields,
         labels: Labels {
@@ -176,8 +176,8 @@ fn config(options: &Options) -> anyhow::Result<gold::Config> {
     })
 }
 
-fn find(options: &Options, gold: &Gold, w: NonZeroUsize) -> Evaluation {
-    let config = pairs::Config {
+fn find(options: &Options, labelled: &LabelledPairs, w: NonZeroUsize) -> Evaluation {
+    let config = pairs::PairsConfig {
         w,
         thresholds: options.threshold.clone(),
         short: match options.short_too {
@@ -186,24 +186,24 @@ fn find(options: &Options, gold: &Gold, w: NonZeroUsize) -> Evaluation {
         },
     };
     Evaluation {
-        study: pairs::study(gold, &config),
-        agreement: pairs::agreement(gold, &config),
+        study: pairs::study(labelled, &config),
+        agreement: pairs::agreement(labelled, &config),
     }
 }
 
 fn write_text(
     out: &mut impl Write,
     options: &Options,
-    gold: &Gold,
+    labelled: &LabelledPairs,
     evaluations: &[Evaluation],
 ) -> io::Result<()> {
-    let all: Tally = gold.pairs.iter().map(|pair| pair.verdict).collect();
+    let all: Tally = labelled.pairs.iter().map(|pair| pair.verdict).collect();
     writeln!(
         out,
         "{}: {} pairs of {} documents, {} duplicates, {} distinct, {} undecided",
-        crate::input::name(&options.gold),
-        gold.pairs.len(),
-        gold.documents.len(),
+        crate::input::name(&options.labelled),
+        labelled.pairs.len(),
+        labelled.documents.len(),
         all.correct,
         all.incorrect,
         all.undecided
@@ -317,8 +317,8 @@ fn write_verdicts(out: &mut impl Write, name: &str, tally: &Tally) -> io::Result
     writeln!(out)
 }
 
-fn write_agreement(out: &mut impl Write, agreement: &Agreement) -> io::Result<()> {
-    let Agreement {
+fn write_agreement(out: &mut impl Write, agreement: &ListedAgreement) -> io::Result<()> {
+    let ListedAgreement {
         n_listed,
         max_difference,
         ..
@@ -348,12 +348,12 @@ fn write_agreement(out: &mut impl Write, agreement: &Agreement) -> io::Result<()
     Ok(())
 }
 
-fn as_json(options: &Options, gold: &Gold, evaluations: &[Evaluation]) -> Value {
-    let all: Tally = gold.pairs.iter().map(|pair| pair.verdict).collect();
+fn as_json(options: &Options, labelled: &LabelledPairs, evaluations: &[Evaluation]) -> Value {
+    let all: Tally = labelled.pairs.iter().map(|pair| pair.verdict).collect();
     let studies: Vec<Value> = evaluations.iter().map(study_as_json).collect();
     json!({
-        "gold": options.gold.to_string_lossy(),
-        "documents": gold.documents.len(),
+        "file": options.labelled.to_string_lossy(),
+        "documents": labelled.documents.len(),
         "pairs": tally_as_json(&all),
         "studies": studies,
     })
@@ -428,7 +428,7 @@ fn policy_as_json(row: &PolicyRow) -> Value {
     })
 }
 
-fn agreement_as_json(agreement: &Agreement) -> Value {
+fn agreement_as_json(agreement: &ListedAgreement) -> Value {
     let differ = DIFFERENCES.iter().zip(agreement.n_differ);
     let differ: Vec<Value> = differ
         .map(|(by, n)| json!({ "by": by, "pairs": n }))

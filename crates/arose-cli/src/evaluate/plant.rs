@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use arose_dedup::evaluate::plant::{self, Config, Kind, Plan, Planted, Recipe};
+use arose_dedup::evaluate::plant::{self, FamilyKind, Plan, PlantConfig, Planted, Recipe};
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -81,7 +81,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-fn config(options: &Options) -> anyhow::Result<Config> {
+fn config(options: &Options) -> anyhow::Result<PlantConfig> {
     let is_acceptance = options.preset == Preset::Acceptance;
     anyhow::ensure!(
         !is_acceptance || options.words.is_none(),
@@ -95,7 +95,7 @@ fn config(options: &Options) -> anyhow::Result<Config> {
         false => 10_000,
     };
     let default_w = NonZeroUsize::new(if is_acceptance { 8 } else { 5 });
-    Ok(Config {
+    Ok(PlantConfig {
         n_documents: options.documents.unwrap_or(n_documents),
         n_sites,
         seed: options.seed,
@@ -116,7 +116,7 @@ fn write_text(out: &mut impl Write, options: &Options, planted: &Planted) -> io:
         planted.n_documents, planted.n_families, planted.n_pairs
     )?;
     writeln!(out, "  kind        documents     pairs")?;
-    for kind in Kind::ALL {
+    for kind in FamilyKind::ALL {
         let n_documents = planted.documents_by_kind.get(&kind).copied();
         let n_pairs = planted.pairs_by_kind.get(&kind).copied().unwrap_or(0);
         if let Some(n_documents) = n_documents {
@@ -127,7 +127,7 @@ fn write_text(out: &mut impl Write, options: &Options, planted: &Planted) -> io:
 }
 
 fn as_json(options: &Options, planted: &Planted) -> serde_json::Value {
-    let by_kind = |counts: &std::collections::BTreeMap<Kind, u64>| -> serde_json::Map<_, _> {
+    let by_kind = |counts: &std::collections::BTreeMap<FamilyKind, u64>| -> serde_json::Map<_, _> {
         counts
             .iter()
             .map(|(kind, &n)| (kind.to_string(), n.into()))

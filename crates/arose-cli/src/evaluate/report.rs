@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use arose::judgement::Correlation;
-use arose_dedup::evaluate::ratings::{Population, Ratings, Row, Share, Tables};
+use arose_dedup::evaluate::ratings::{Population, Ratings, Row, Tables, WeightedShare};
 use arose_dedup::report::{self, html::counted};
 use arose_dedup::results::{self, Summary};
 
@@ -89,7 +89,7 @@ fn correlation_of_run(folder: &Path) -> anyhow::Result<Correlation> {
 fn write_text(out: &mut impl Write, tables: &Tables) -> io::Result<()> {
     writeln!(out, "pairs rated: {}", tables.all.total())?;
     match tables.precision() {
-        Some(Share { value, interval }) => writeln!(
+        Some(WeightedShare { value, interval }) => writeln!(
             out,
             "precision of the run  {}  95% interval {:.2}-{:.2}",
             share(Some(value)),
@@ -141,7 +141,7 @@ fn write_row(out: &mut impl Write, row: &Row) -> io::Result<()> {
     write!(out, "  {name:<15} {n_found:>8}  {n_rated:>5}")?;
     for (each, width) in row.shares.into_iter().zip([7, 9, 9]) {
         match each {
-            Some(Share { value, interval }) => write!(
+            Some(WeightedShare { value, interval }) => write!(
                 out,
                 "  {:>width$}  {:.2}-{:.2}",
                 share(Some(value)),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use arose::Threshold;
 use arose::judgement::{Z_95, wilson};
-use arose_dedup::evaluate::run::{self, BINS, Config, Removal, RunScore, Share};
+use arose_dedup::evaluate::run::{self, BINS, Removal, RunScore, ScoreConfig, Share};
 use arose_dedup::report::html;
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ pub(crate) struct Options {
 
 /// Scores the run and prints the result.
 pub(super) fn run(options: &Options) -> anyhow::Result<Outcome> {
-    let score = run::score(&Config {
+    let score = run::score(&ScoreConfig {
         folder: options.output.clone(),
         truth: options.truth.clone(),
         threshold: options.threshold,
@@ -97,11 +97,11 @@ fn write_text(out: &mut impl Write, score: &RunScore) -> io::Result<()> {
         "  pairs      precision  {}",
         counted(score.pair_precision)
     )?;
-    writeln!(
-        out,
-        "             recall     {}",
-        counted(score.pair_recall)
-    )?;
+    let recall = match score.lists_all_pairs {
+        true => counted(score.pair_recall),
+        false => "     -  needs a run with --pairs all".to_owned(),
+    };
+    writeln!(out, "             recall     {recall}")?;
     writeln!(
         out,
         "  documents  precision  {}",
@@ -131,7 +131,9 @@ fn write_text(out: &mut impl Write, score: &RunScore) -> io::Result<()> {
         score.n_unlisted
     )?;
     write_removal(out, &score.removal)?;
-    writeln!(out, "\n  similarity    pairs     found  recall")?;
+    if score.lists_all_pairs {
+        writeln!(out, "\n  similarity    pairs     found  recall")?;
+    }
     for (i, bin) in score
         .bins
         .iter()

@@ -46,14 +46,14 @@ pub(super) fn add(folder: &Path, inputs: &[PathBuf], config: &Config) -> anyhow:
     })
 }
 
-pub(super) fn stats(folder: &Path, is_json: bool) -> anyhow::Result<Outcome> {
-    let stats = PassageIndex::stats(folder)?;
+pub(super) fn status(folder: &Path, is_json: bool) -> anyhow::Result<Outcome> {
+    let status = PassageIndex::status(folder)?;
     let rows = [
-        ("documents", stats.n_docs),
-        ("tokens", stats.n_tokens),
-        ("min", stats.min as u64),
-        ("segments", stats.n_segments as u64),
-        ("disk_bytes", stats.disk_bytes),
+        ("documents", status.n_docs),
+        ("tokens", status.n_tokens),
+        ("min", status.min as u64),
+        ("segments", status.n_segments as u64),
+        ("disk_bytes", status.disk_bytes),
     ];
     let mut out = BufWriter::new(io::stdout().lock());
     let written = match is_json {

@@ -157,7 +157,7 @@ fn scores(found: &Match) -> String {
     let evidence = &found.evidence;
     if let Some(scores) = found.content.filter(|_| found.rule != Rule::Exact) {
         return format!(
-            "  ({:.4} weighted, {:.4} unweighted; {} of its site seen)",
+            "  ({:.4} weighted, {:.4} unweighted; {} of its site counted)",
             scores.weighted,
             scores.unweighted,
             counted(scores.n_site_pages, "page", "pages")

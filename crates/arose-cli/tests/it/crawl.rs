@@ -318,7 +318,10 @@ fn lost_urls_are_counted_and_asked_for_again() {
     arguments.extend(["--settings", &settings, "-o", &dir]);
     arguments.extend(seeds.iter().map(String::as_str));
     let text = run(&arguments);
-    let lost = format!("URLs lost for now: 1; `arose crawl retry {dir}` fetches them");
+    let lost = format!(
+        "URLs lost for now: 1; `arose crawl failures {dir}` has the reasons, and `arose crawl retry \
+         {dir}` requests them again"
+    );
     assert!(
         text.contains(&lost) && !text.contains("everything"),
         "{text}"

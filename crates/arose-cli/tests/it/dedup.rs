@@ -68,7 +68,7 @@ fn options_without_effect_are_refused() {
             "--recall has no effect",
         ),
         (
-            &["--site", "henzinger"],
+            &["--site", "henzinger", "--threshold", "0.9"],
             "--site has no effect with --policy jaccard",
         ),
         (

@@ -76,12 +76,14 @@ fn matches_as_json() {
     assert_eq!(answers[0]["matches"].as_array().unwrap().len(), 2);
     assert_eq!(answers[1]["matches"].as_array().unwrap().len(), 1);
     assert_eq!(answers[2]["matches"][0]["rule"], "exact");
-    let stats = arose(folder.path(), &["index", "stats", "--json", "seen"], "").stdout;
-    let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
+    let status = arose(folder.path(), &["index", "status", "--json", "seen"], "").stdout;
+    let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
     assert_eq!(
-        (&stats["policy"], &stats["documents"]),
+        (&status["policy"], &status["documents"]),
         (&"exact".into(), &3.into())
     );
+    // All of it is in the log.
+    assert!(status["disk_bytes"].as_u64() > Some(0), "{status}");
 }
 
 /// An index of the corpus, compacted so that every kind of file exists.
@@ -149,8 +151,11 @@ fn a_flipped_bit_is_named() {
         n_files += u32::from(!bytes.is_empty());
         fs::write(&path, &bytes).unwrap();
     }
-    assert_eq!(n_files, 5, "manifest, log, records, run, committed");
-    let sound = (0, "", "no damage in 4 files, 2 records and 40 entries\n");
+    assert_eq!(
+        n_files, 6,
+        "manifest, log, records, run, site counts, committed"
+    );
+    let sound = (0, "", "no damage in 5 files, 2 records and 96 entries\n");
     check(folder.path(), &["index", "verify", "seen"], "", sound);
 }
 
@@ -166,7 +171,7 @@ fn a_newer_format_is_refused_by_name() {
     fs::write(&path, &bytes).unwrap();
     let newer = "arose: `seen/manifest` has format 99, newer than 2; use a later arose\n";
     for arguments in [
-        &["index", "stats", "seen"][..],
+        &["index", "status", "seen"][..],
         &["index", "add", "seen", "corpus.jsonl"],
         &[
             "dedup",
@@ -201,7 +206,7 @@ fn what_is_no_index_is_refused() {
     let foreign = "arose: `seen/manifest` is not a file of an arose index\n";
     check(
         folder.path(),
-        &["index", "stats", "seen"],
+        &["index", "status", "seen"],
         "",
         (2, "", foreign),
     );

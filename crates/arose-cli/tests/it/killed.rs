@@ -287,9 +287,9 @@ fn a_killed_run_adds_to_the_index_once() {
     let held = |name: &str| {
         let seen = format!("{name}/seen");
         assert!(index(folder.path(), &["verify", &seen]).status.success());
-        let stats = index(folder.path(), &["stats", "--json", &seen]).stdout;
-        let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
-        stats["documents"].as_u64().unwrap()
+        let status = index(folder.path(), &["status", "--json", &seen]).stdout;
+        let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
+        status["documents"].as_u64().unwrap()
     };
     create("calm");
     let begin = Instant::now();

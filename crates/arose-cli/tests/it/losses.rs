@@ -223,7 +223,7 @@ fn issue_19_strict_ends_with_2() {
             .says(remedy);
     }
     bench
-        .run(&["index", "stats", "seen"])
+        .run(&["index", "status", "seen"])
         .prints("documents                         0\n");
     bench
         .run(&["index", "query", "--strict", "seen", "a.jsonl"])
@@ -354,7 +354,7 @@ fn issue_19_compare_reads_what_others_read() {
         "d.jsonl",
         format!("{{\"id\":\"x\",\"text\":\"{text}\"}}\n{{\"text\":\"other\"}}\n"),
     );
-    let exact = "rule   exact: the texts are the same\n";
+    let exact = "rule     exact: the texts are the same\n";
     bench
         .run(&["compare", "a.txt", "b.html"])
         .code(0)
@@ -370,7 +370,7 @@ fn issue_19_compare_reads_what_others_read() {
     bench
         .run(&["compare", "a.txt", "b.html", "--mode", "plain"])
         .code(0)
-        .prints("rule   none");
+        .prints("rule     none");
     let ran = bench.run(&["compare", "a.txt", "d.jsonl"]);
     ran.code(2)
         .says("d.jsonl contains more than one document; choose one with --document-b ID\n");

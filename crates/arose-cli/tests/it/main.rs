@@ -18,6 +18,7 @@ mod memory;
 mod operators;
 mod questions;
 mod replay;
+mod revisit;
 mod rules;
 mod serve;
 mod surface;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testweb::{Config, PageCount, PageId, Server};
+use testweb::{Config, Kind, PageCount, PageId, Server};
 
 fn arose() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arose"));
@@ -162,13 +162,216 @@ fn issue_22_a_running_crawl_takes_orders() {
     let (code, _, error) = typed(&["reload", &path]);
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("nonsense"), "{error}");
-    // Everything is excluded from now on, so the crawl ends.
-    std::fs::write(&settings, text.replace("exclude = []", "exclude = [\".\"]")).unwrap();
+    // Settings that say nothing else are taken.
+    std::fs::write(&settings, &text).unwrap();
     let (code, _, error) = typed(&["reload", &path]);
     assert_eq!(code, Some(0), "{error}");
+    let before = server.n_requests();
+    wait_until("requests with new settings", || {
+        server.n_requests() > before + 20
+    });
+    // The pages that a host already has count towards a new limit.
+    let name = &server.web.hosts()[0].name;
+    let n_pages = || {
+        let log = server.log();
+        let records = log.records.iter();
+        records.filter(|record| *record.host == **name).count()
+    };
+    wait_until("a hundred pages", || n_pages() > 100);
+    let limited = format!("{text}\n[host.{name:?}]\nmax_pages = 100\n");
+    std::fs::write(&settings, limited).unwrap();
+    let (code, _, error) = typed(&["reload", &path]);
+    assert_eq!(code, Some(0), "{error}");
+    let n_before = n_pages();
+    wait_until("a full host", || {
+        let n = n_pages();
+        std::thread::park_timeout(Duration::from_secs(1));
+        n_pages() == n
+    });
+    let n_after = n_pages();
+    assert!(n_after < n_before + 60, "{n_before} {n_after}");
+    // Everything is excluded from now on, so the crawl ends. A signal reloads the settings, too.
+    std::fs::write(&settings, text.replace("exclude = []", "exclude = [\".\"]")).unwrap();
+    let hangup = Command::new("kill")
+        .args(["-HUP", &child.id().to_string()])
+        .status();
+    assert!(hangup.unwrap().success());
     wait_until("the end", || child.try_wait().unwrap().is_some());
     let (code, _, error) = typed(&["pause", &path]);
     assert_eq!(code, Some(2));
     assert!(error.contains("no crawl is running in"), "{error}");
+    server.stop().unwrap();
+}
+
+/// The closing message says what was left for which reason, and how to get it: the suggested
+/// command or setting does what is said of it.
+#[test]
+fn issue_22_the_closing_message_says_what_was_left() {
+    let server = web(3, 12);
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("crawl").display().to_string();
+    let (dns, seed) = (server.dns.to_string(), home(&server));
+    let base = [
+        "--delay",
+        "0",
+        "--name-server",
+        &dns,
+        "--contact",
+        "me@example.org",
+        "-o",
+        &dir,
+    ];
+    let run = |more: &[&str]| {
+        let (code, text, error) = typed(&[&base[..], more].concat());
+        assert!(code.is_some_and(|code| code < 2), "{error}");
+        text
+    };
+    let has = |text: &str, lines: &[&str]| {
+        for line in lines {
+            let line = line.replace("DIR", &dir);
+            assert!(text.lines().any(|known| known == line), "{line}\n{text}");
+        }
+    };
+    // A refused address: nothing was sent, and the option that allows it is named.
+    let text = run(&[&seed]);
+    assert_eq!(server.n_requests(), 0);
+    has(
+        &text,
+        &[
+            "URLs lost for now: 1; `arose crawl failures DIR` has the reasons, and `arose crawl retry \
+             DIR` requests them again",
+            "refused requests to private IP addresses: 1; `arose crawl -o DIR --allow-private` allows \
+             them",
+        ],
+    );
+    let (_, text, _) = typed(&["failures", &dir]);
+    assert_eq!(text, format!("forbidden-address: 1\n  {seed}robots.txt\n"));
+    // It is allowed now, so nothing is said of it. A budget ends this run.
+    let text = run(&["--allow-private", "--pages", "2"]);
+    assert!(
+        !text.contains("private IP") && !text.contains("lost for now"),
+        "{text}"
+    );
+    has(
+        &text,
+        &["the maximum number of pages was reached; `arose crawl -o DIR --pages N` fetches more"],
+    );
+    // The command that it names. Only what the scope and robots.txt keep out is left.
+    let text = run(&["--pages", "1000"]);
+    assert!(text.contains("\nnothing is left to fetch\n"), "{text}");
+    assert!(text.contains("\nlinks out of scope: "), "{text}");
+    assert!(
+        text.contains("\nURLs that robots.txt disallows: "),
+        "{text}"
+    );
+    let n_robots = typed(&["failures", &dir]).1;
+    assert!(n_robots.starts_with("robots: "), "{n_robots}");
+    // A time limit, a depth, an exclusion, and a limit of the host.
+    let settings = folder.path().join("settings.toml");
+    let name = &server.web.hosts()[0].name;
+    let text = format!(
+        "[scope]\nexclude = [\"/private\"]\nsitemaps = false\n[host.{name:?}]\nmax_pages = 3\n"
+    );
+    std::fs::write(&settings, text).unwrap();
+    let other = folder.path().join("other").display().to_string();
+    let settings = settings.display().to_string();
+    let more = ["--allow-private", "--settings", &settings, &seed];
+    let (_, text, error) = typed(&[&base[..7], &[other.as_str()], &more[..]].concat());
+    assert!(
+        text.contains(
+            "\nhosts that reached their maximum number of pages: 1; `max_pages` of `[budget]` or of \
+             the host in the settings allows more\n"
+        ),
+        "{text}{error}"
+    );
+    let third = folder.path().join("third").display().to_string();
+    let more = ["--allow-private", "--depth", "1", "--scope", "host", &seed];
+    let (_, text, error) = typed(&[&base[..7], &[third.as_str()], &more[..]].concat());
+    let found = text.contains("\nlinks too far from the seeds: ")
+        && text.contains("; `--depth` allows more\n");
+    assert!(found, "{text}{error}");
+    let fourth = folder.path().join("fourth").display().to_string();
+    let more = ["--allow-private", "--delay", "2", "--seconds", "1", &seed];
+    let (_, text, error) = typed(&[&base[2..7], &[fourth.as_str()], &more[..]].concat());
+    let line = format!("the time limit was reached; resume with `arose crawl -o {fourth}`");
+    assert!(text.contains(&line), "{text}{error}");
+    server.stop().unwrap();
+}
+
+/// Why a URL stands where it stands, the most important URLs that wait, and sites by share and
+/// quality.
+#[test]
+fn issue_26_the_order_is_explained() {
+    let server = Server::start(Config {
+        pages: PageCount::Fixed(60),
+        kinds: vec![(Kind::Plain, 1), (Kind::Stuffed, 1)],
+        ..Config::plain(4)
+    });
+    let server = server.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("crawl").display().to_string();
+    let dns = server.dns.to_string();
+    let homes: Vec<String> = (0..4)
+        .map(|host| server.web.url(PageId { host, page: 0 }))
+        .collect();
+    let mut arguments = vec![
+        "--allow-private",
+        "--delay",
+        "0",
+        "--name-server",
+        &dns,
+        "-o",
+        &dir,
+    ];
+    arguments.extend(["--scope", "web", "--pages", "60"]);
+    arguments.extend(homes.iter().map(String::as_str));
+    let (code, _, error) = typed(&arguments);
+    assert_eq!(code, Some(0), "{error}");
+    let (_, text, _) = typed(&["status", &dir]);
+    for part in [
+        "  next URLs\n",
+        "  most trusted sites\n",
+        "  sites with the most pages of low quality, last run\n",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    let (_, text, _) = typed(&["status", &dir, "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let waiting = status["waiting"].as_array().unwrap();
+    let number = |value: &serde_json::Value, name: &str| value[name].as_f64().unwrap();
+    assert_eq!(waiting.len(), 10);
+    for one in waiting {
+        let product = number(one, "mass") * number(&one["site"], "share");
+        assert!(
+            (number(one, "priority") / product - 1.0).abs() < 1e-6,
+            "{one}"
+        );
+    }
+    let priorities: Vec<f64> = waiting.iter().map(|one| number(one, "priority")).collect();
+    assert!(priorities.is_sorted_by(|a, b| a >= b), "{priorities:?}");
+    assert_eq!(status["sites"].as_array().unwrap().len(), 4);
+    let poor = &status["poor_sites"][0];
+    assert!(number(poor, "low_quality") > 0.0, "{status}");
+    // A URL of a site of low quality is explained with that.
+    let (_, queue, _) = typed(&["export", &dir, "--queue"]);
+    let name = poor["name"].as_str().unwrap();
+    let of_poor = queue.lines().find(|url| url.contains(name)).unwrap();
+    let (code, text, error) = typed(&["status", &dir, "--why", of_poor]);
+    assert_eq!(code, Some(0), "{error}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], of_poor);
+    for (line, start) in lines[1..]
+        .iter()
+        .zip(["priority ", "mass ", "share ", "quality: "])
+    {
+        assert!(line.starts_with(start), "{text}");
+    }
+    assert!(
+        lines[4].contains(&format!("pages of {name} weigh less than 0.5")),
+        "{text}"
+    );
+    let (code, text, _) = typed(&["status", &dir, "--why", &homes[0]]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("is not queued"), "{text}");
     server.stop().unwrap();
 }

@@ -36,6 +36,19 @@ fn pywb_serves_every_page_of_the_demo() {
     let demo_arguments = ["demo", "--hosts", "20", "-o"];
     let output = arose().args(demo_arguments).arg(&demo).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+    // It ends with a report to open and the command that serves the rest.
+    let text = String::from_utf8(output.stdout).unwrap();
+    let dedup = demo.join("dedup");
+    let report = dedup.join("report.html");
+    assert!(
+        text.contains(&format!("\nreport: {}\n", report.display())),
+        "{text}"
+    );
+    assert!(
+        text.ends_with(&format!("arose serve {}\n", dedup.display())),
+        "{text}"
+    );
+    assert!(report.is_file());
     let output = arose().args(["crawl", "export"]).arg(&demo).output();
     let index = folder.path().join("index.cdxj");
     let lines = output.unwrap().stdout;

@@ -47,7 +47,7 @@ fn a_damaged_index_is_told_with_the_remedy() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path();
     let out = run(folder);
-    let files = fs::read_dir(out.join("search-4")).unwrap();
+    let files = fs::read_dir(out.join("search-5")).unwrap();
     let store = files
         .map(|entry| entry.unwrap().path())
         .find(|path| path.extension().is_some_and(|kind| kind == "store"))
@@ -58,7 +58,7 @@ fn a_damaged_index_is_told_with_the_remedy() {
     check(
         folder,
         "out",
-        &["search-4` is damaged", "rebuild it with --rebuild"],
+        &["search-5` is damaged", "rebuild it with --rebuild"],
     );
     assert_eq!(arose(folder, &["search", "out", "roses", "--rebuild"]).0, 0);
 }
@@ -112,7 +112,7 @@ fn queries_of_any_kind() {
 fn issue_23_the_working_directory_does_not_matter() {
     let temporary = tempfile::tempdir().unwrap();
     let out = run(temporary.path());
-    fs::remove_dir_all(out.join("search-4")).unwrap();
+    fs::remove_dir_all(out.join("search-5")).unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let (code, message) = arose(
         elsewhere.path(),
@@ -125,7 +125,7 @@ fn issue_23_the_working_directory_does_not_matter() {
     for name in ["out", "pages.jsonl"] {
         fs::rename(temporary.path().join(name), moved.path().join(name)).unwrap();
     }
-    fs::remove_dir_all(moved.path().join("out/search-4")).unwrap();
+    fs::remove_dir_all(moved.path().join("out/search-5")).unwrap();
     let out = moved.path().join("out");
     let (code, message) = arose(
         elsewhere.path(),
@@ -179,7 +179,7 @@ fn issue_23_a_broken_error_pipe_is_no_panic() {
         &["search", "out", "roses"][..],
         &["search", "missing", "roses"],
     ] {
-        drop(fs::remove_dir_all(out.join("search-4")));
+        drop(fs::remove_dir_all(out.join("search-5")));
         let mut child = Command::new(env!("CARGO_BIN_EXE_arose"))
             .current_dir(folder)
             .args(arguments)
@@ -238,7 +238,7 @@ fn issue_23_a_read_only_directory() {
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code().unwrap(), message)
     };
-    let index = out.join("search-4");
+    let index = out.join("search-5");
     for entry in fs::read_dir(&index).unwrap() {
         allow(&entry.unwrap().path(), 0o444);
     }

@@ -154,7 +154,7 @@ fn scan(
     items: &mut BTreeSet<String>,
     traits: &mut Vec<(String, String)>,
 ) {
-    let text = text.split("\n#[cfg(test)]\nmod tests").next().unwrap();
+    let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let mut blocks: Vec<Block> = Vec::new();
     let mut derived = String::new();
@@ -265,6 +265,57 @@ fn issue_32_public_items_are_those_in_the_lists() {
             more.join("\n")
         );
     }
+}
+
+/// Names that several modules of a crate may share, as those of the standard library share `Error`.
+const SHARED: [&str; 1] = ["Error"];
+
+/// The names of the public structs, enums, traits and type aliases in a list that occur twice.
+fn repeated_names(list: &str) -> BTreeSet<&str> {
+    let mut seen = BTreeSet::new();
+    let mut repeated = BTreeSet::new();
+    for item in list.lines() {
+        let Some((path, item)) = item.split_once(": ") else {
+            continue;
+        };
+        // The types of a trait belong to it.
+        if path
+            .rsplit("::")
+            .next()
+            .is_some_and(|last| last.starts_with(char::is_uppercase))
+        {
+            continue;
+        }
+        let Some((word, rest)) = item.split_once(' ') else {
+            continue;
+        };
+        let name = rest
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .next();
+        let is_type = ["struct", "enum", "trait", "type"].contains(&word);
+        if let Some(name) = name.filter(|_| is_type)
+            && !seen.insert(name)
+        {
+            repeated.insert(name);
+        }
+    }
+    repeated
+}
+
+#[test]
+fn issue_32_public_names_are_unique_in_a_crate() {
+    for name in CRATES {
+        let list = surface(name);
+        let mut repeated = repeated_names(&list);
+        repeated.retain(|name| !SHARED.contains(name));
+        assert!(
+            repeated.is_empty(),
+            "{name}: names that occur twice: {repeated:?}"
+        );
+    }
+    let list =
+        "a: struct Pair<T>: Debug\na::Pair: a: T\nb: enum Pair\nb: struct Pairs\nb: fn pair()";
+    assert_eq!(repeated_names(list), BTreeSet::from(["Pair"]));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Phrases that are hard to understand, with replacements.
-const PHRASES: [(&str, &str); 46] = [
+const PHRASES: [(&str, &str); 72] = [
     ("what they hold is no document", "they contain no document"),
     ("numbers that are none", "NaN"),
     ("a run with another inputs", "a run with other inputs"),
@@ -54,6 +54,38 @@ const PHRASES: [(&str, &str); 46] = [
     ("could not be answered", "are invalid"),
     ("two engines at least", "at least two search engines"),
     ("claims to hold", "claimed number"),
+    ("leads nowhere in scope", "leads out of scope"),
+    ("wants to be left alone", "requires a longer wait"),
+    ("asks for too long", "requires too long"),
+    ("what visits would buy", "the effect of more visits"),
+    ("was begun with", "was started with"),
+    ("what became of", "the result of"),
+    ("what came of it", "the result"),
+    ("what they cost", "their time and memory"),
+    ("what a run found", "the results of a run"),
+    ("that the index held", "already in the index"),
+    (
+        "what only one of the two",
+        "text found in only one document",
+    ),
+    (
+        "sites that lost most",
+        "sites with the most dropped documents",
+    ),
+    ("before anything is told", "before figures are printed"),
+    ("that lead on", "with further links"),
+    ("a table to be", "a function that makes a table"),
+    ("bad regular expression", "invalid regular expression"),
+    ("is no journal", "is not a journal"),
+    ("is no directory", "is not a directory"),
+    ("has no fate", "has no decision"),
+    ("nothing to be wrong about", "nothing to check"),
+    ("tells what it cost", "measures its time and memory"),
+    ("goes by the rows", "refers to rows"),
+    ("fit memory", "fit in memory"),
+    ("disappointing pages", "pages below their predicted score"),
+    ("duplicates dropped", "duplicates found"),
+    ("cannot write the answer", "cannot write the result"),
 ];
 
 fn root() -> PathBuf {

@@ -55,7 +55,7 @@ pub struct Body<'a> {
     /// Where it came from.
     pub url: Option<&'a str>,
     /// Which text and links to extract.
-    pub config: &'a html::Config,
+    pub config: &'a html::HtmlConfig,
 }
 
 /// Reads bodies of one kind: text, title, links.
@@ -84,7 +84,7 @@ pub struct Body<'a> {
 /// }
 ///
 /// let body = b"1\n00:00:01,000 --> 00:00:03,000\nA rose is a rose.\n";
-/// let config = html::Config::default();
+/// let config = html::HtmlConfig::default();
 /// let page = read_with(&[&Subtitles], body, Some("application/x-subrip"), None, &config);
 /// assert_eq!(page.unwrap().text, "A rose is a rose.");
 /// ```
@@ -139,7 +139,7 @@ pub fn read(
     body: &[u8],
     content_type: Option<&str>,
     url: Option<&str>,
-    config: &html::Config,
+    config: &html::HtmlConfig,
 ) -> Result<Page, (Reason, String)> {
     read_with(&[], body, content_type, url, config)
 }
@@ -154,7 +154,7 @@ pub fn read_with(
     body: &[u8],
     content_type: Option<&str>,
     url: Option<&str>,
-    config: &html::Config,
+    config: &html::HtmlConfig,
 ) -> Result<Page, (Reason, String)> {
     let value = content_type.unwrap_or_default();
     let essence = value
@@ -340,7 +340,7 @@ fn starts_page(start: &[u8]) -> bool {
 }
 
 /// The text of a web page that was fetched from `url`.
-pub(crate) fn html(source: &str, url: Option<&str>, config: &html::Config) -> Page {
+pub(crate) fn html(source: &str, url: Option<&str>, config: &html::HtmlConfig) -> Page {
     let url = url.and_then(|url| Url::parse(url).ok());
     let extracted = html::extract(source, url.as_ref(), config);
     let details = extracted.warnings.iter().map(|warning| warning.to_string());
@@ -361,7 +361,7 @@ mod tests {
 
     #[track_caller]
     fn check(content_type: Option<&str>, body: &[u8], expected: Result<&str, Reason>) {
-        let config = html::Config::default();
+        let config = html::HtmlConfig::default();
         let text = read(body, content_type, None, &config).map(|page| page.text.trim().to_owned());
         let text = text.map_err(|(reason, _)| reason);
         assert_eq!(text.as_ref().map(String::as_str).map_err(|r| *r), expected);

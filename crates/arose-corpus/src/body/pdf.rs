@@ -59,7 +59,7 @@ const WORD_GAP: f32 = 180.0;
 pub(super) fn read(
     body: &[u8],
     url: Option<&str>,
-    config: &html::Config,
+    config: &html::HtmlConfig,
 ) -> Result<Page, (Reason, String)> {
     // The parser is not supposed to panic. If it does, the file counts as damaged.
     let read = catch_unwind(AssertUnwindSafe(|| read_file(body, url, config)));
@@ -72,7 +72,7 @@ pub(super) fn read(
     }
 }
 
-fn read_file(body: &[u8], url: Option<&str>, config: &html::Config) -> Result<Page, String> {
+fn read_file(body: &[u8], url: Option<&str>, config: &html::HtmlConfig) -> Result<Page, String> {
     let n_objects = memchr::memmem::find_iter(body, b" obj").count();
     if n_objects > MAX_OBJECTS {
         return Err(format!("PDF with more than {MAX_OBJECTS} objects"));

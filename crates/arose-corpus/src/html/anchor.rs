@@ -213,15 +213,15 @@ fn cut(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, Links, Switch, extract};
+    use super::super::{HtmlConfig, Links, Switch, extract};
     use url::Url;
 
     #[track_caller]
     fn check(html: &str, expected: &[(&str, &str)]) {
-        let config = Config {
+        let config = HtmlConfig {
             links: Links::Collect,
             anchors: Switch::On,
-            ..Config::default()
+            ..HtmlConfig::default()
         };
         let url = Url::parse("http://a.example/").unwrap();
         let metadata = extract(html, Some(&url), &config).metadata;
@@ -258,10 +258,10 @@ mod tests {
     #[test]
     fn anchors_are_bounded() {
         let html = format!("<a href=/>{}</a>", "word ".repeat(1000));
-        let config = Config {
+        let config = HtmlConfig {
             links: Links::Collect,
             anchors: Switch::On,
-            ..Config::default()
+            ..HtmlConfig::default()
         };
         let anchors = extract(&html, None, &config).metadata.anchors.unwrap();
         assert!(anchors.get(0).0.len() <= 200);
@@ -275,9 +275,9 @@ mod tests {
 
     #[test]
     fn nobody_pays_who_does_not_ask() {
-        let config = Config {
+        let config = HtmlConfig {
             links: Links::Collect,
-            ..Config::default()
+            ..HtmlConfig::default()
         };
         assert_eq!(
             extract("<a href=/>x</a>", None, &config).metadata.anchors,

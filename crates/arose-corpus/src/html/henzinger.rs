@@ -13,11 +13,11 @@ use super::sink::{Gap, Sink};
 use super::tag::Tag;
 use super::token::{Name, Text, TextKind, Token, Tokenizer};
 use super::visibility::Watch;
-use super::{Config, Extracted, ImageTerm, Mode, Switch, Warning};
+use super::{Extracted, HtmlConfig, HtmlWarning, ImageTerm, Mode, Switch};
 use crate::body::payload::fitted;
 
 /// Reads a page in this mode.
-pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Extracted {
+pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &HtmlConfig) -> Extracted {
     let mut reader = Reader {
         config,
         sink: Sink::with_capacity(match html.len() {
@@ -45,12 +45,13 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Ex
     }
     let mut warnings = Vec::new();
     if reader.images.len() == reader.max_images {
-        warnings.push(Warning::ImagesTruncated);
+        warnings.push(HtmlWarning::ImagesTruncated);
     }
     let anchors = reader.follower.map(|follower| follower.found);
     let mut metadata = reader
         .collector
         .finish(page_url, html.len(), anchors, &mut warnings);
+    metadata.mode = Some(config.mode);
     metadata.visibility = reader.watch.map(|watch| Box::new(watch.found));
     Extracted {
         text: match html.len() {
@@ -70,7 +71,7 @@ const LARGE: usize = 256 << 10;
 const MAX_IMAGES: usize = 1 << 14;
 
 struct Reader<'c> {
-    config: &'c Config,
+    config: &'c HtmlConfig,
     sink: Sink,
     images: Vec<ImageTerm>,
     max_images: usize,

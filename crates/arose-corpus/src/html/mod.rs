@@ -8,9 +8,9 @@
 //! tags, and 3 to 10 times longer on ordinary pages.
 //!
 //! ```
-//! use arose_corpus::html::{Config, extract};
+//! use arose_corpus::html::{HtmlConfig, extract};
 //!
-//! let page = extract("<title>T</title><p>ro<b>se</b> &amp; more", None, &Config::default());
+//! let page = extract("<title>T</title><p>ro<b>se</b> &amp; more", None, &HtmlConfig::default());
 //! assert_eq!(page.text, "T\nrose & more");
 //! assert_eq!(page.metadata.title.as_deref(), Some("T"));
 //! ```
@@ -41,15 +41,32 @@ pub use visibility::Visibility;
 /// How to read a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// All text with the URLs of links and images, for duplicate detection.
-    #[default]
-    Henzinger,
     /// All text that readers see, without URLs and images.
+    #[default]
     Visible,
-    /// The main content, without navigation, advertisements and notices.
+    /// All text with the URLs of links and images.
+    Henzinger,
+    /// The main content, without navigation, advertisements and notices; all visible text of a page
+    /// without main content.
     Content,
     /// The input is text, not HTML, and is returned unchanged.
     Plain,
+}
+
+impl Mode {
+    /// All modes.
+    pub const ALL: [Self; 4] = [Self::Visible, Self::Henzinger, Self::Content, Self::Plain];
+
+    /// Returns its name in options and files.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Visible => "visible",
+            Self::Henzinger => "henzinger",
+            Self::Content => "content",
+            Self::Plain => "plain",
+        }
+    }
 }
 
 /// An optional part of the text.
@@ -62,9 +79,9 @@ pub enum Switch {
     On,
 }
 
-/// What to extract, and how. The default extracts text in [`Mode::Henzinger`] and no links.
+/// What to extract, and how. The default extracts text in [`Mode::Visible`] and no links.
 #[derive(Clone, Debug, Default)]
-pub struct Config {
+pub struct HtmlConfig {
     /// The text to extract.
     pub mode: Mode,
     /// Whether to collect links.
@@ -91,7 +108,7 @@ pub struct Extracted {
     /// The metadata and links of the page.
     pub metadata: Metadata,
     /// Parts that were truncated or not understood.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<HtmlWarning>,
 }
 
 /// An image as a term of the page. It is hashed separately from all words, so it is not part of the
@@ -107,7 +124,7 @@ pub struct ImageTerm {
 /// A part of a page that could not be used as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Warning {
+pub enum HtmlWarning {
     /// `<base href>` is not a web URL and was ignored.
     BadBase,
     /// Elements are nested too deeply; the innermost count as one. Only in mode `content`.
@@ -122,7 +139,7 @@ pub enum Warning {
     TooManyBlocks,
 }
 
-impl std::fmt::Display for Warning {
+impl std::fmt::Display for HtmlWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::BadBase => "its base is not a web URL",
@@ -137,12 +154,25 @@ impl std::fmt::Display for Warning {
 
 /// Reads a page. `page_url` is its URL; without it, links stay as written.
 #[must_use]
-pub fn extract(html: &str, page_url: Option<&Url>, config: &Config) -> Extracted {
+pub fn extract(html: &str, page_url: Option<&Url>, config: &HtmlConfig) -> Extracted {
     match config.mode {
         Mode::Henzinger | Mode::Visible => henzinger::extract(html, page_url, config),
-        Mode::Content => content::extract(html, page_url, config),
+        Mode::Content => match content::extract(html, page_url, config) {
+            page if page.text.is_empty() => {
+                let visible = HtmlConfig {
+                    mode: Mode::Visible,
+                    ..config.clone()
+                };
+                henzinger::extract(html, page_url, &visible)
+            }
+            page => page,
+        },
         Mode::Plain => Extracted {
             text: html.to_owned(),
+            metadata: Metadata {
+                mode: Some(Mode::Plain),
+                ..Metadata::default()
+            },
             ..Extracted::default()
         },
     }

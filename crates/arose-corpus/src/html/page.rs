@@ -12,7 +12,7 @@ use super::resolve::{Resolver, is_web};
 use super::sink::Sink;
 use super::tag::Tag;
 use super::token::{Name, Tokenizer};
-use super::{Anchors, Visibility, Warning, css};
+use super::{Anchors, HtmlWarning, Mode, Visibility, css};
 
 /// A link to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,11 +77,14 @@ pub struct Metadata {
     /// and video. Empty unless [`Links::CollectAll`].
     pub requisites: Vec<String>,
     /// How much of the text is hidden or inside links; none unless
-    /// [`Config::visibility`](super::Config::visibility) is on.
+    /// [`HtmlConfig::visibility`](super::HtmlConfig::visibility) is on.
     pub visibility: Option<Box<Visibility>>,
     /// Anchor text and tag path of each of [`Self::links`]; none unless
-    /// [`Config::anchors`](super::Config::anchors) is on.
+    /// [`HtmlConfig::anchors`](super::HtmlConfig::anchors) is on.
     pub anchors: Option<Box<Anchors>>,
+    /// The mode in which the text was read: `visible` instead of `content` if a page has no main
+    /// content. None if the document is not HTML.
+    pub mode: Option<Mode>,
 }
 
 /// Whether to collect the URLs of links.
@@ -255,19 +258,19 @@ impl Collector {
         page_url: Option<&Url>,
         input_bytes: usize,
         anchors: Option<Anchors>,
-        warnings: &mut Vec<Warning>,
+        warnings: &mut Vec<HtmlWarning>,
     ) -> Metadata {
         let mut found = self.found;
         let declared = found.base.as_deref().and_then(|href| parse(page_url, href));
         if found.base.is_some() && declared.is_none() {
-            warnings.push(Warning::BadBase);
+            warnings.push(HtmlWarning::BadBase);
         }
         let mut resolver = Budgeted {
             base: Base::new(declared.as_ref().or(page_url)),
             left: LINK_BYTES_SLACK + LINK_EXPANSION * input_bytes,
         };
         if matches!(resolver.base, Base::TooLong) {
-            warnings.push(Warning::LongBase);
+            warnings.push(HtmlWarning::LongBase);
         }
         found.base = declared.as_ref().map(Url::to_string);
         found.canonical = found.canonical.and_then(|href| resolver.resolve(&href));
@@ -303,7 +306,7 @@ impl Collector {
             }
         }
         if resolver.left == 0 {
-            warnings.push(Warning::LinksTruncated);
+            warnings.push(HtmlWarning::LinksTruncated);
         }
         found
     }

@@ -102,8 +102,8 @@ fn stretch_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// Skips text whose only white space is single blanks, eight bytes at a time. The byte at the end
-/// may be a blank, with another byte before it.
+/// Skips text whose only whitespace is single spaces, eight bytes at a time. The byte at the end
+/// may be a space if another byte precedes it.
 #[inline]
 fn skip_plain(bytes: &[u8], start: usize) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -111,14 +111,14 @@ fn skip_plain(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(eight) = bytes[at..].first_chunk::<8>() {
         let eight = u64::from_le_bytes(*eight);
-        // Sums stay within their bytes; those that are not ASCII are left out in the end.
+        // Sums stay within their bytes; bytes that are not ASCII are masked out at the end.
         let low = eight & !HIGH;
         let is_other = (low + (0x80 - 9) * EACH) & !(low + (0x80 - 14) * EACH) & !eight & HIGH;
         let is_blank = !((low ^ (0x20 * EACH)) + 0x7F * EACH) & !eight & HIGH;
         if is_other != 0 || is_blank & (is_blank << 8) != 0 {
             break;
         }
-        // A blank at the end is looked at with what follows it.
+        // A space at the end is examined together with the next byte.
         at += 8 - (is_blank >> 63) as usize;
     }
     at
@@ -141,16 +141,16 @@ mod tests {
     }
 
     #[test]
-    fn white_space_collapses() {
+    fn whitespace_collapses() {
         check(&["  a  b \n\t c "], "a b c");
         check(&["a b c"], "a b c");
         check(&["   "], "");
         check(&["é\u{a0} ü"], "é\u{a0} ü");
     }
 
-    /// Wherever white space stands among eight bytes, it collapses.
+    /// Whitespace collapses at any position among eight bytes.
     #[test]
-    fn white_space_collapses_anywhere() {
+    fn whitespace_collapses_anywhere() {
         for gap in [" ", "  ", "\t", "\n", "\r", "\x0C", " \n", "\n ", "   "] {
             for before in 1..20 {
                 for after in 1..20 {
@@ -161,7 +161,7 @@ mod tests {
                 }
             }
         }
-        // No white space to HTML, and a control character.
+        // A control character that is not whitespace in HTML.
         check(
             &["abcdefgh\x0Bij klmnopqr\x0B"],
             "abcdefgh\x0Bij klmnopqr\x0B",

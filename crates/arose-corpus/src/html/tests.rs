@@ -24,8 +24,16 @@ fn push_words(text: &str, out: &mut Vec<String>) {
     out.extend(words.map(str::to_lowercase));
 }
 
+/// All text with URLs and images.
+fn henzinger() -> HtmlConfig {
+    HtmlConfig {
+        mode: Mode::Henzinger,
+        ..HtmlConfig::default()
+    }
+}
+
 fn read(html: &str) -> Vec<String> {
-    tokens(&extract(html, None, &Config::default()))
+    tokens(&extract(html, None, &henzinger()))
 }
 
 #[track_caller]
@@ -44,13 +52,34 @@ fn oracle_of_the_specification() {
 #[test]
 fn issue_24_visible_text_has_no_addresses() {
     let html = r#"<p>See <a href="http://www.example.org/">ho<b>me</b></a> <img src="/logo.gif" alt="x"></p>"#;
-    let config = Config {
-        mode: Mode::Visible,
-        ..Config::default()
-    };
-    let page = extract(html, None, &config);
+    let page = extract(html, None, &HtmlConfig::default());
     assert_eq!(tokens(&page).join(" "), "see home");
     assert!(page.images.is_empty());
+    assert_eq!(page.metadata.mode, Some(Mode::Visible));
+}
+
+/// A page without main content is read as visible text, and says so.
+#[test]
+fn issue_24_pages_without_main_content() {
+    let config = HtmlConfig {
+        mode: Mode::Content,
+        ..HtmlConfig::default()
+    };
+    let mode_of = |html: &str| {
+        let page = extract(html, None, &config);
+        (page.text, page.metadata.mode)
+    };
+    let links = "<title>T</title><nav><a href=/1>one</a> <a href=/2>two</a></nav>";
+    assert!(content::extract(links, None, &config).text.is_empty());
+    assert_eq!(
+        mode_of(links),
+        ("T\none two".to_owned(), Some(Mode::Visible))
+    );
+    let prose = "<p>one sentence that is long enough to be read as prose, twice over.</p>";
+    let prose = format!("{links}{}", prose.repeat(5));
+    let (text, mode) = mode_of(&prose);
+    assert!(text.starts_with("one sentence") && mode == Some(Mode::Content));
+    assert_eq!(mode_of("").1, Some(Mode::Visible));
 }
 
 #[test]
@@ -125,20 +154,20 @@ fn case_order_and_comments_do_not_matter() {
 #[test]
 fn switches_take_in_more() {
     let html = "<meta name=Description content='a b'><p>c<img src=i alt='d e'>f";
-    let config = Config {
+    let config = HtmlConfig {
         alt: Switch::On,
         meta: Switch::On,
-        ..Config::default()
+        ..HtmlConfig::default()
     };
     assert_eq!(extract(html, None, &config).text, "a b\nc d e f");
-    assert_eq!(extract(html, None, &Config::default()).text, "cf");
+    assert_eq!(extract(html, None, &HtmlConfig::default()).text, "cf");
 }
 
 #[test]
 fn plain_text_stays() {
-    let config = Config {
+    let config = HtmlConfig {
         mode: Mode::Plain,
-        ..Config::default()
+        ..HtmlConfig::default()
     };
     assert_eq!(
         extract("a <b> &amp;\n", None, &config).text,
@@ -148,9 +177,9 @@ fn plain_text_stays() {
 
 fn metadata(html: &str) -> Metadata {
     let url = Url::parse("https://example.org/dir/page.html").unwrap();
-    let config = Config {
+    let config = HtmlConfig {
         links: Links::Collect,
-        ..Config::default()
+        ..HtmlConfig::default()
     };
     extract(html, Some(&url), &config).metadata
 }
@@ -287,12 +316,12 @@ fn a_long_base_does_not_fill_memory() {
         "<a href=x>".repeat(10_000)
     );
     let url = Url::parse("https://example.org/").unwrap();
-    let config = Config {
+    let config = HtmlConfig {
         links: Links::Collect,
-        ..Config::default()
+        ..HtmlConfig::default()
     };
     let page = extract(&html, Some(&url), &config);
-    assert_eq!(page.warnings, [Warning::LongBase]);
+    assert_eq!(page.warnings, [HtmlWarning::LongBase]);
     assert!(page.metadata.links.is_empty());
     // Links that need no base are still found.
     let html = html + "<a href=http://other.example/x>";
@@ -300,31 +329,31 @@ fn a_long_base_does_not_fill_memory() {
     assert_eq!(links.len(), 1);
     let html = html.replace(&"b".repeat(100_000), &"b".repeat(8_000));
     let page = extract(&html, Some(&url), &config);
-    assert_eq!(page.warnings, [Warning::LinksTruncated]);
+    assert_eq!(page.warnings, [HtmlWarning::LinksTruncated]);
     let bytes: usize = page.metadata.links.iter().map(|link| link.url.len()).sum();
     assert!(bytes < 2 * html.len() + (1 << 20) + 9_000);
 }
 
 #[test]
 fn images_beyond_all_measure_are_dropped() {
-    let page = extract(&"<img src=a>".repeat(50_000), None, &Config::default());
-    assert_eq!(page.warnings, [Warning::ImagesTruncated]);
+    let page = extract(&"<img src=a>".repeat(50_000), None, &henzinger());
+    assert_eq!(page.warnings, [HtmlWarning::ImagesTruncated]);
     assert_eq!(page.images.len(), (1 << 14) + 550_000 / 32);
-    let page = extract(&"<img src=a>".repeat(10_000), None, &Config::default());
+    let page = extract(&"<img src=a>".repeat(10_000), None, &henzinger());
     assert_eq!((page.warnings.len(), page.images.len()), (0, 10_000));
 }
 
 /// The text of blocks beyond the limit is not lost, and their words stay separate.
 #[test]
 fn blocks_beyond_all_measure_count_as_one() {
-    let config = Config {
+    let config = HtmlConfig {
         mode: Mode::Content,
-        ..Config::default()
+        ..HtmlConfig::default()
     };
     let sentence = "<p>one sentence that is long enough to be read as prose, twice over. ";
     let html = sentence.repeat(40_000);
     let page = extract(&html, None, &config);
-    assert_eq!(page.warnings, [Warning::TooManyBlocks]);
+    assert_eq!(page.warnings, [HtmlWarning::TooManyBlocks]);
     assert!(page.text.lines().count() > 39_990);
 }
 
@@ -419,11 +448,11 @@ proptest! {
 fn check_bounds(html: &str) -> Result<(), TestCaseError> {
     let url = Url::parse("https://example.org/").unwrap();
     for mode in [Mode::Henzinger, Mode::Content, Mode::Plain] {
-        let config = Config {
+        let config = HtmlConfig {
             mode,
             links: Links::Collect,
             alt: Switch::On,
-            ..Config::default()
+            ..HtmlConfig::default()
         };
         let page = extract(html, Some(&url), &config);
         prop_assert!(tokens(&page).len() <= html.len() + 1);
@@ -452,15 +481,17 @@ fn unclosed_tags_are_read() {
         "<template>",
         "&#",
     ] {
-        let html = format!("rose {}", tag.repeat(200_000));
+        // Enough prose to be main content.
+        let prose = "<p>one sentence that is long enough to be read as prose, twice over.</p>";
+        let html = format!("{}{}", prose.repeat(5), tag.repeat(200_000));
         for mode in [Mode::Henzinger, Mode::Content] {
-            let config = Config {
+            let config = HtmlConfig {
                 mode,
-                ..Config::default()
+                ..HtmlConfig::default()
             };
             let page = extract(&html, None, &config);
             assert!(page.text.len() <= html.len());
-            let deep = page.warnings.contains(&Warning::TooDeep);
+            let deep = page.warnings.contains(&HtmlWarning::TooDeep);
             let nests = matches!(tag, "<div>" | "<table><td>");
             assert_eq!(deep, nests && mode == Mode::Content, "{tag}");
         }

@@ -265,22 +265,22 @@ fn colour(value: &str) -> Option<[u8; 3]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, Mode, Switch, extract};
+    use super::super::{HtmlConfig, Mode, Switch, extract};
     use super::*;
 
     fn look(html: &str, mode: Mode) -> (String, Visibility) {
-        let config = Config {
+        let config = HtmlConfig {
             mode,
             visibility: Switch::On,
-            ..Config::default()
+            ..HtmlConfig::default()
         };
         let page = extract(html, None, &config);
         let plain = extract(
             html,
             None,
-            &Config {
+            &HtmlConfig {
                 mode,
-                ..Config::default()
+                ..HtmlConfig::default()
             },
         );
         assert_eq!(

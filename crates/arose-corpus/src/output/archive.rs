@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use super::keep::Chosen;
 use super::packed::Packed;
 use super::parts::{Copies, Parts};
-use super::revisit::{Dropped, Fate, RefersTo, revisit};
+use super::revisit::{Decision, Dropped, RefersTo, revisit};
 use crate::document::Position;
 use crate::format::warc::cut::{Record, RecordCutter};
 use crate::format::warc::dialect::Dialect;
@@ -68,14 +68,14 @@ impl<P: Parts> Archive<P> {
             }
             let is_chosen = chosen.has(position);
             let is_about_file = matches!(record.head.kind.as_str(), "warcinfo" | "filedesc");
-            let fate = match &mut dropped {
+            let decision = match &mut dropped {
                 Some(dropped) => dropped.next(&record),
-                None if is_chosen || is_about_file => Fate::Stays,
-                None => Fate::Goes,
+                None if is_chosen || is_about_file => Decision::Copy,
+                None => Decision::Omit,
             };
-            match (fate, &dropped) {
-                (Fate::Stays, _) => waiting = Some(record),
-                (Fate::Revisit(original), Some(dropped)) => {
+            match (decision, &dropped) {
+                (Decision::Copy, _) => waiting = Some(record),
+                (Decision::Revisit(original), Some(dropped)) => {
                     self.put_revisit(&record, original, dropped)?;
                 }
                 _ => {}

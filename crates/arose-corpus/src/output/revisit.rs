@@ -61,9 +61,9 @@ pub struct Dropped<'a> {
 }
 
 /// The decision about a record.
-pub(crate) enum Fate<'a> {
-    Stays,
-    Goes,
+pub(crate) enum Decision<'a> {
+    Copy,
+    Omit,
     Revisit(&'a RefersTo),
 }
 
@@ -83,7 +83,7 @@ impl<'a> Dropped<'a> {
     }
 
     /// Decides about the next record in order, and stores its payload digest if it is requested.
-    pub(crate) fn next(&mut self, record: &Record) -> Fate<'a> {
+    pub(crate) fn next(&mut self, record: &Record) -> Decision<'a> {
         let position = record.place.position;
         while let [(at, number), rest @ ..] = self.originals
             && *at <= position
@@ -99,12 +99,12 @@ impl<'a> Dropped<'a> {
             self.records = rest;
             if dropped.position == position {
                 return match &dropped.original {
-                    Some(original) => Fate::Revisit(original),
-                    None => Fate::Goes,
+                    Some(original) => Decision::Revisit(original),
+                    None => Decision::Omit,
                 };
             }
         }
-        Fate::Stays
+        Decision::Copy
     }
 
     /// The payload digest of an original, if its record has been copied.

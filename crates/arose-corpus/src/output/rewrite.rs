@@ -124,7 +124,7 @@ pub fn rewrite(
 }
 
 fn no_place() -> io::Error {
-    let message = "a record has no field that can hold the text";
+    let message = "a record has no field that can contain the text";
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 

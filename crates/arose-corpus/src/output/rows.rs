@@ -131,7 +131,7 @@ impl<'a> Rows<'a> {
                         in_pieces(batch, self.batch_bytes, take)?;
                     }
                     Ok(None) if n_done < n_rows => {
-                        let detail = "fewer rows than it says".to_owned();
+                        let detail = "fewer rows than declared".to_owned();
                         return Ok((n_done, Some((Reason::BadParquet, detail))));
                     }
                     Ok(None) => return Ok((n_done, None)),

@@ -187,7 +187,7 @@ fn normalizers() -> Vec<Normalizer> {
                     user_info,
                     empty_query,
                     crumbs,
-                    files: Files::Accept,
+                    files: FileUrls::Accept,
                 });
             }
         }
@@ -282,7 +282,7 @@ proptest! {
 #[test]
 fn issue_27_files() {
     let normalizer = Normalizer {
-        files: Files::Accept,
+        files: FileUrls::Accept,
         ..Normalizer::default()
     };
     let normal = |input: &str, base: Option<&str>| {

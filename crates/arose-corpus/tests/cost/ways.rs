@@ -189,12 +189,12 @@ fn others_sleep() -> bool {
 
 const URL: &str = "https://example.org/dir/page";
 
-fn page(mode: Mode) -> html::Config {
-    html::Config {
+fn page(mode: Mode) -> html::HtmlConfig {
+    html::HtmlConfig {
         mode,
         links: Links::Collect,
         visibility: html::Switch::On,
-        ..html::Config::default()
+        ..html::HtmlConfig::default()
     }
 }
 

@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use arose_corpus::html::{Config as Page, Links, Mode, extract};
+use arose_corpus::html::{HtmlConfig as Page, Links, Mode, extract};
 use arose_corpus::{
     Change, Config, Item, Limits, ParquetWriter, decode_content, keep, payload, read, read_from,
     rewrite,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use arose_corpus::html::tag::Tag;
 use arose_corpus::html::token::{State, Token, Tokenizer};
-use arose_corpus::html::{Config, extract};
+use arose_corpus::html::{HtmlConfig, extract};
 use serde_json::{Value, json};
 
 use crate::shared::{files, suites};
@@ -224,7 +224,7 @@ fn check_trees(folder: &Path) {
                 continue;
             };
             n_cases += 1;
-            let found = extract(data, None, &Config::default()).text;
+            let found = extract(data, None, &HtmlConfig::default()).text;
             if let Some(missing) = first_missing(&tree_text(tree), &found) {
                 if std::env::var_os("SHOW_DIFFERENCES").is_some() {
                     println!("{file}: {data:?} lost {missing:?}\n{tree}");

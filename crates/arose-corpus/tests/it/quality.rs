@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arose::quality::{Analyzer, Family, Selection, weight};
-use arose_corpus::html::{Config, Links, Mode, Switch, extract};
+use arose_corpus::html::{HtmlConfig, Links, Mode, Switch, extract};
 use arose_corpus::quality::{Assessor, Detail};
 use serde_json::Value;
 
@@ -159,11 +159,11 @@ fn false_alarms_on_good_pages() {
 
 /// Number of pages with a weight below 0.5, read like the crawler reads them.
 fn count_light(pages: &[Value]) -> usize {
-    let config = Config {
+    let config = HtmlConfig {
         mode: Mode::Henzinger,
         links: Links::Collect,
         visibility: Switch::On,
-        ..Config::default()
+        ..HtmlConfig::default()
     };
     let mut assessor = Assessor::default();
     let (mut n_light, mut n_spared) = (0, 0);

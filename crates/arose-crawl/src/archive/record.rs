@@ -12,7 +12,11 @@ use super::pack::{Member, Packer};
 use super::surt;
 use crate::content::Original;
 use crate::fetch::Cut;
+use crate::pages::Sketch;
 use crate::settings::DuplicateBody;
+
+/// The field with the sketch of a page.
+pub(crate) const SKETCH: &str = "Arose-Sketch";
 
 /// The profile of a response without a body because the page has not changed.
 const UNMODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
@@ -36,6 +40,8 @@ pub(crate) struct Record<'a> {
     pub(crate) near_duplicates: DuplicateBody,
     /// The request, if it is to be archived too.
     pub(crate) request: Option<&'a [u8]>,
+    /// The sketch that the next visit is compared with.
+    pub(crate) sketch: Sketch,
 }
 
 /// A record ready to be appended.
@@ -134,6 +140,10 @@ impl Record<'_> {
             if let Some(n) = original.site_pages {
                 field("Arose-Duplicate-Site-Pages", &n.to_string());
             }
+        }
+        // A visit refers to the last response with content, which this is not.
+        if let Some(sketch) = self.sketch.to_text().filter(|_| !is_unmodified) {
+            field(SKETCH, &sketch);
         }
         field("Content-Type", "application/http; msgtype=response");
         field("Content-Length", &(head.len() + body.len()).to_string());

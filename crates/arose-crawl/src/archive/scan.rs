@@ -3,18 +3,20 @@
 //! After a crash the journal may give an extent that is not on the disk; [`bears_out`] finds out.
 //! If the journal is lost, [`Scanner`] recovers the records.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use arose_dedup::disk;
 use flate2::bufread::GzDecoder;
 
 use super::record::{Record, bare_media_type, record_id};
-use super::{Extent, cdxj_path, place_of, warc_path};
+use super::{Extent, cdxj_path, files, place_of, warc_path};
 use crate::error::{Context, Error};
 use crate::fetch::Head;
-use crate::pages::Position;
+use crate::pages::{Position, Sketch};
 use crate::settings::DuplicateBody;
 
 /// Maximum number of bytes of a record that are decompressed.
@@ -43,6 +45,21 @@ impl Stored {
     /// Whether the index has a line for this record.
     pub(crate) fn is_indexed(&self) -> bool {
         matches!(self.field("WARC-Type"), Some("response" | "revisit"))
+    }
+
+    /// Reads a record of which the body may be missing.
+    fn parse_head(bytes: &[u8], offset: u64) -> Option<Self> {
+        let (start, end) = ends(bytes)?;
+        // A response without an empty line has no body.
+        let end = end.unwrap_or(bytes.len());
+        let head = String::from_utf8_lossy(&bytes[..start - 4]).into_owned();
+        let record = Self {
+            offset,
+            length: 0,
+            block: bytes[start..end].to_vec(),
+            head,
+        };
+        record.head.starts_with("WARC/").then_some(record)
     }
 
     fn parse(bytes: &[u8], offset: u64, length: u64) -> Option<Self> {
@@ -120,6 +137,100 @@ pub(crate) fn read_at(folder: &Path, position: Position) -> Result<Option<Stored
         Err(_) if !path.exists() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Maximum number of bytes of a record in front of its body.
+const MAX_HEAD: u64 = 1 << 20;
+
+/// Reads the heads of many records: the header of a record and that of the response in it. Bodies
+/// are not decompressed, files are listed once, and the last one stays open.
+#[derive(Debug)]
+pub(crate) struct Heads {
+    folder: PathBuf,
+    paths: Option<BTreeMap<u64, PathBuf>>,
+    open: Option<(u64, File)>,
+}
+
+impl Heads {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            paths: None,
+            open: None,
+        }
+    }
+
+    /// Returns the head of the record at a position that the archive has written, with a block that
+    /// ends where the body would begin; `None` if there is no record.
+    pub(crate) fn read(&mut self, position: Position) -> Result<Option<Stored>, Error> {
+        let number = u64::from(position.file);
+        if self.open.as_ref().is_none_or(|(open, _)| *open != number) {
+            let Some(file) = self.open(number)? else {
+                return Ok(None);
+            };
+            self.open = Some((number, file));
+        }
+        let Some((_, file)) = &self.open else {
+            return Ok(None);
+        };
+        let offset = position.offset;
+        let file = BufReader::with_capacity(1 << 12, At { file, offset });
+        let bytes = head_bytes(GzDecoder::new(file).take(MAX_HEAD));
+        Ok(bytes.and_then(|bytes| Stored::parse_head(&bytes, offset)))
+    }
+
+    fn open(&mut self, number: u64) -> Result<Option<File>, Error> {
+        let folder = &self.folder;
+        let paths = match &mut self.paths {
+            Some(paths) => paths,
+            none => none.insert(files(folder)?.into_iter().collect()),
+        };
+        let Some(path) = paths.get(&number) else {
+            return Ok(None);
+        };
+        match File::open(path) {
+            // Archives may have been moved.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some).context("reading", path),
+        }
+    }
+}
+
+/// A file from a position on.
+struct At<'a> {
+    file: &'a File,
+    offset: u64,
+}
+
+impl Read for At<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.file.read_at(buffer, self.offset)?;
+        self.offset += n as u64;
+        Ok(n)
+    }
+}
+
+/// Reads a record until the body of the response in it begins, or to its end; `None` if it is
+/// damaged before that.
+fn head_bytes(mut record: impl Read) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(1 << 12);
+    let mut piece = [0; 1 << 11];
+    loop {
+        let from = bytes.len().saturating_sub(3);
+        let n = record.read(&mut piece).ok()?;
+        bytes.extend_from_slice(&piece[..n]);
+        let has_end = memchr::memmem::find(&bytes[from..], b"\r\n\r\n").is_some();
+        if n == 0 || has_end && ends(&bytes).is_some_and(|(_, end)| end.is_some()) {
+            return Some(bytes);
+        }
+    }
+}
+
+/// The ends of the header of a record, and of the response in it if there is one.
+fn ends(bytes: &[u8]) -> Option<(usize, Option<usize>)> {
+    let first = memchr::memmem::find(bytes, b"\r\n\r\n")? + 4;
+    let second = memchr::memmem::find(&bytes[first..], b"\r\n\r\n");
+    Some((first, second.map(|second| first + second + 4)))
 }
 
 /// A reader that counts the bytes read.
@@ -326,6 +437,7 @@ impl Stored {
             original: None,
             near_duplicates: DuplicateBody::Keep,
             request: None,
+            sketch: Sketch::default(),
         };
         let line = record.line(self.field("WARC-Date")?, is_revisit);
         Some(line + &place_of(self.length, self.offset, stem))

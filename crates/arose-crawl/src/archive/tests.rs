@@ -7,6 +7,7 @@ use arose_corpus::NEAR_DUPLICATE;
 use super::record::response_id;
 use super::*;
 use crate::content::Original;
+use crate::pages::Sketch;
 use crate::settings::DuplicateBody;
 
 const RECORD: Record<'static> = Record {
@@ -22,6 +23,7 @@ const RECORD: Record<'static> = Record {
     original: None,
     near_duplicates: DuplicateBody::Keep,
     request: None,
+    sketch: Sketch([0; 6]),
 };
 
 fn unpack(bytes: &[u8]) -> Vec<u8> {
@@ -112,11 +114,11 @@ fn duplicates_are_revisits() {
     );
 }
 
-fn config(max_file: u64) -> Config {
+fn config(max_file: u64) -> ArchiveConfig {
     let mut settings = Settings::default();
     settings.archive.max_file = max_file;
     settings.agent.operator = "An archive,\nof the web".to_owned();
-    Config::new(&settings).unwrap()
+    ArchiveConfig::new(&settings).unwrap()
 }
 
 fn open(folder: &Path, extent: Extent, max_file: u64) -> Result<Archive, Error> {
@@ -221,7 +223,7 @@ fn prefixes_are_plain() {
     for prefix in ["", "a/b", "..\\x", "ä", "a b", "a\nb"] {
         let mut settings = Settings::default();
         settings.archive.prefix = prefix.to_owned();
-        let error = Config::new(&settings).unwrap_err().to_string();
+        let error = ArchiveConfig::new(&settings).unwrap_err().to_string();
         assert!(error.starts_with("archive.prefix must be"), "{error}");
     }
 }
@@ -362,4 +364,43 @@ fn what_servers_send_stays_within_its_line() {
         ..RECORD
     };
     assert!(!none.line("1970", false).contains("mime"));
+}
+
+/// Heads are those of whole records, whatever the size of a body.
+#[test]
+fn heads_are_read_without_bodies() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = vec![b'x'; 100_000];
+    let records = [
+        RECORD,
+        Record {
+            body: &body,
+            sketch: Sketch([1, 2, 3, 4, 5, 6]),
+            ..RECORD
+        },
+        Record {
+            head: b"HTTP/1.1 204 No Content\r\n\r\n",
+            body: b"",
+            ..RECORD
+        },
+    ];
+    let mut archive = open(folder.path(), Extent::default(), u64::MAX).unwrap();
+    let positions = records.map(|record| {
+        let packed = record.pack(&mut Packer::new(1));
+        archive.append(&packed, 0).unwrap()
+    });
+    archive.flush().unwrap();
+    let mut heads = Heads::new(folder.path());
+    for (position, record) in positions.into_iter().zip(records) {
+        let whole = read_at(folder.path(), position).unwrap().unwrap();
+        let head = heads.read(position).unwrap().unwrap();
+        for name in ["WARC-Type", "WARC-Target-URI", "WARC-Date", SKETCH] {
+            assert_eq!(head.field(name), whole.field(name), "{name}");
+        }
+        assert_eq!(head.field(SKETCH), record.sketch.to_text().as_deref());
+        assert!(whole.block.starts_with(&head.block));
+        assert!(head.block.ends_with(b"\r\n\r\n") && head.block.len() < 100);
+    }
+    let nowhere = crate::pages::Position { file: 7, offset: 0 };
+    assert!(heads.read(nowhere).unwrap().is_none());
 }

@@ -27,9 +27,10 @@ use super::*;
 use crate::archive::Part;
 use crate::content::Claim;
 use crate::journal::{Pool, Queued};
-use crate::log::Line;
+use crate::log::{self, Line};
 use crate::pages::PageId;
 use crate::seen::Membership;
+use crate::statistics::NextLine;
 
 /// The reason for looking up pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +68,10 @@ pub(super) enum Command {
     Commit(Box<Commit>),
     /// Make all commits survive a power failure.
     Sync,
+    /// Append a line to the statistics.
+    Statistics(NextLine),
+    /// Count the pages of each host in the log of this directory.
+    CountPages(PathBuf),
     /// Compact the journal. Contains the current time in seconds since 1970.
     Tidy(u64),
 }
@@ -78,7 +83,12 @@ impl Command {
             Self::Ask(items) => items.iter().map(Item::n_bytes).sum(),
             Self::Append { record, .. } => record.n_bytes(),
             Self::Commit(commit) => commit.n_bytes(),
-            Self::Sync | Self::Tidy(_) | Self::Recall(_) | Self::Find(..) => 0,
+            Self::Sync
+            | Self::Tidy(_)
+            | Self::Recall(_)
+            | Self::Find(..)
+            | Self::Statistics(_)
+            | Self::CountPages(_) => 0,
         }
     }
 }
@@ -99,6 +109,10 @@ pub(super) enum Reply {
     Synced,
     /// The journal has been compacted.
     Tidied,
+    /// A line of the statistics has been appended.
+    Noted,
+    /// The number of pages in the log, by host name.
+    Counted(HashMap<String, u64>),
     /// The data that visits of pages need.
     Recalled(Vec<Recall>),
     /// The pages with some fingerprints.
@@ -252,7 +266,9 @@ impl Background {
         match &command {
             Command::Ask(_) => self.n_asked += 1,
             Command::Commit(_) => self.n_commits += 1,
-            Command::Sync | Command::Tidy(_) => self.n_others += 1,
+            Command::Sync | Command::Tidy(_) | Command::Statistics(_) | Command::CountPages(_) => {
+                self.n_others += 1
+            }
             Command::Recall(_) | Command::Find(..) => self.n_recalls += 1,
             Command::Append { .. } => {}
         }
@@ -321,7 +337,9 @@ impl Background {
         match &reply {
             Some(Reply::Answered { .. }) => self.n_asked -= 1,
             Some(Reply::Written(_)) => self.n_commits -= 1,
-            Some(Reply::Synced | Reply::Tidied) => self.n_others -= 1,
+            Some(Reply::Synced | Reply::Tidied | Reply::Noted | Reply::Counted(_)) => {
+                self.n_others -= 1;
+            }
             Some(Reply::Recalled(_) | Reply::Located(..)) => self.n_recalls -= 1,
             Some(Reply::Read(..)) => self.n_reading -= 1,
             Some(Reply::Failed(_)) | None => {}
@@ -377,6 +395,11 @@ fn carry_out(files: &mut Files, command: Command) -> Result<Option<Reply>, Error
             files.commit(&commit)?;
             Reply::Written(commit.batch.end())
         }
+        Command::Statistics(line) => {
+            files.statistics.append(&line)?;
+            Reply::Noted
+        }
+        Command::CountPages(folder) => Reply::Counted(log::pages_by_host(&folder)?),
         Command::Sync => {
             files.sync()?;
             Reply::Synced

@@ -76,9 +76,9 @@ impl Crawl {
         let (mut by_age, mut by_rate) = ([Sum::default(); 6], [Sum::default(); 6]);
         let mut by_site: BTreeMap<SiteId, Sum> = BTreeMap::new();
         let class = |bounds: &[f64; 6], value: f64| bounds.partition_point(|bound| *bound < value);
-        for (stats, prior, site) in &sample {
-            let posterior = Posterior::new(prior, &stats.history());
-            let days = f64::from(date.saturating_sub(stats.last)) / f64::from(DAY);
+        for (statistics, prior, site) in &sample {
+            let posterior = Posterior::new(prior, &statistics.history());
+            let days = f64::from(date.saturating_sub(statistics.last)) / f64::from(DAY);
             let (fresh, rate) = (posterior.freshness(days), posterior.rate());
             let site = by_site.entry(*site).or_default();
             let (age, rates) = (class(&AGES, days), class(&RATES, rate));

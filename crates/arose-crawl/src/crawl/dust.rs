@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 
 use arose::digest::digest64;
-use arose::dust::{Canonical, Event as RuleEvent, Learner, Place as Placed, Saved, State};
+use arose::dust::{Canonical, Event as RuleEvent, Learner, Saved, State, Treatment};
 
 use super::background::Text;
 pub(super) use super::rule_lines::Lines;
@@ -64,7 +64,7 @@ pub(super) enum Mark {
 /// The hosts with deferred URLs, by site.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
-    hosts: BTreeMap<HostId, (u64, u64)>,
+    pub(super) hosts: BTreeMap<HostId, (u64, u64)>,
     n: u64,
 }
 
@@ -108,9 +108,11 @@ pub(super) struct Dust {
     pub(super) learner: Option<Learner>,
     pub(super) deferred: Deferred,
     /// Whether all deferred URLs have been queued to be fetched.
-    audits_all: bool,
+    pub(super) audits_all: bool,
     /// Whether it was said that there are too many rules.
     pub(super) is_full: bool,
+    /// Hosts whose deferred URLs are to be queued again, the last one first.
+    pub(super) recalling: Vec<HostId>,
     /// URLs to fetch for learning because a crash or the end of a run came before them.
     resumed: Vec<String>,
 }
@@ -147,6 +149,7 @@ impl Dust {
             deferred,
             audits_all: false,
             is_full: false,
+            recalling: Vec::new(),
             resumed,
         })
     }
@@ -154,6 +157,11 @@ impl Dust {
     /// Returns the rules that defer most URLs, active ones first.
     pub(super) fn shown(&self) -> Vec<UrlRule> {
         most_important(self.learner.iter().flat_map(Learner::rules))
+    }
+
+    /// Whether there are hosts whose deferred URLs are to be queued again.
+    pub(super) fn is_recalling(&self) -> bool {
+        !self.recalling.is_empty()
     }
 
     /// Returns the number of rules that defer URLs.
@@ -166,7 +174,7 @@ impl Dust {
     fn form(&self, url: &NormalUrl) -> Option<Canonical> {
         let learner = self.learner.as_ref()?;
         match learner.place(url.as_str()) {
-            Placed::Same(canonical) if !learner.is_wanted(url.as_str()) => Some(canonical),
+            Treatment::Same(canonical) if !learner.is_wanted(url.as_str()) => Some(canonical),
             _ => None,
         }
     }
@@ -404,74 +412,6 @@ impl Crawl {
         }
     }
 
-    /// Queues a wanted URL again if it was deferred.
-    fn recall_one(&mut self, fingerprint: Fingerprint) {
-        let Some(id) = self.frontier.find(fingerprint.host) else {
-            return;
-        };
-        if !self.dust.deferred.hosts.contains_key(&id) {
-            return;
-        }
-        let tag = Tag::of(fingerprint.rest);
-        let host = &mut self.frontier.hosts[id as usize];
-        let found = host.deferred.iter().find(|(_, (other, _))| *other == tag);
-        let Some(place) = found.map(|(&place, _)| place) else {
-            return;
-        };
-        if let Some(turn) = host.remove(place) {
-            host.put_back(turn);
-        }
-        self.note_recalled(id, &[place], 0);
-    }
-
-    /// Records that deferred URLs are queued again.
-    fn note_recalled(&mut self, id: HostId, places: &[Place], n_tries: u8) {
-        for &place in places {
-            self.journal.push(Event::Tried {
-                host: id,
-                place,
-                n_tries,
-            });
-        }
-        let host = &self.frontier.hosts[id as usize];
-        self.dust.deferred.set(id, host);
-        let n = places.len() as u64;
-        self.counters.add(Counter::RecalledUrls, n);
-        self.frontier.n_queued += n;
-        self.frontier.advance(id);
-    }
-
-    /// Queues all URLs again that are deferred at these hosts.
-    fn recall_hosts(&mut self, hosts: Vec<HostId>) {
-        for id in hosts {
-            let places = self.frontier.hosts[id as usize].recall();
-            self.note_recalled(id, &places, RECALLED);
-        }
-    }
-
-    /// Queues all deferred URLs again if rules are off.
-    pub(super) fn recall_if_off(&mut self) -> Result<(), Error> {
-        if self.dust.learner.is_none() {
-            for id in self.dust.deferred.hosts.keys().copied().collect::<Vec<_>>() {
-                self.recall_hosts(vec![id]);
-                self.frontier.hosts.shelve(2)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Queues all deferred URLs once, if nothing else is left and the settings require it. Returns
-    /// whether there were any.
-    pub(super) fn audit_rest(&mut self) -> bool {
-        let is_asked = self.settings().rules.audit_all && !self.dust.audits_all;
-        if !is_asked || self.dust.deferred.n() == 0 {
-            return false;
-        }
-        self.dust.audits_all = true;
-        self.recall_hosts(self.dust.deferred.hosts.keys().copied().collect());
-        true
-    }
-
     /// Returns the evidence from a page; `None` if it was fetched before or is not a page.
     pub(super) fn lesson(&mut self, report: &Report) -> Option<Lesson> {
         let learner = self.dust.learner.as_mut()?;
@@ -556,7 +496,8 @@ impl Crawl {
             {
                 let site = rule.scope.split('/').next().unwrap_or_default();
                 let hosts = self.dust.deferred.of_site(site);
-                self.recall_hosts(hosts);
+                // At once, so that no commit has the suspension without this.
+                hosts.into_iter().for_each(|id| self.recall_host(id));
             }
         }
     }

@@ -15,14 +15,15 @@ use std::sync::atomic::AtomicBool;
 use super::background::Text;
 use super::restore::Standing;
 use super::*;
-use crate::archive::Part;
+use crate::archive::{Heads, Part};
 use crate::content::Claim;
 use crate::focus::{Changes, FocusFiles};
 use crate::journal::{Batch, Event, Pool, Successor};
 use crate::log::Log;
-use crate::pages::{self, PageId, Slot, Table};
+use crate::pages::{self, PageId, Record, Table};
 use crate::robots;
 use crate::seen::{Entry, Membership};
+use crate::statistics::StatisticsFile;
 use crate::task::Task;
 
 /// A page, and the data that a visit needs, if still available.
@@ -32,10 +33,13 @@ pub(super) type Recall = (PageId, Option<pages::Recalled>);
 #[derive(Debug)]
 pub(super) struct Visited {
     pub(super) page: PageId,
-    pub(super) slot: Slot,
+    pub(super) record: Record,
     /// Whether the response is the one to refer to later.
     pub(super) moves: bool,
 }
+
+/// Maximum size in bytes of a journal that is rewritten at the end of a run: a few seconds.
+const MAX_TIDIED: u64 = 128 << 20;
 
 /// The reason in the log for URLs of hosts whose name does not exist.
 const UNKNOWN_NAME: &str = "unknown-name";
@@ -57,9 +61,10 @@ pub(super) struct Files {
     pub(super) n_new: u64,
     pub(super) rewriting: Rewriting,
     pub(super) log: Log,
+    pub(super) statistics: StatisticsFile,
     pub(super) table: Table,
     /// Pages visited since the last commit whose records were appended.
-    pub(super) visited: Vec<(PageId, Slot)>,
+    pub(super) visited: Vec<(PageId, Record)>,
     /// Only in a crawl that looks for a topic.
     pub(super) focus: Option<FocusFiles>,
 }
@@ -89,7 +94,7 @@ pub(super) struct Commit {
     pub(super) lines: String,
     pub(super) given_up: Vec<GivenUp>,
     /// Pages with changes that do not come from a response.
-    pub(super) visited: Vec<(PageId, Slot)>,
+    pub(super) visited: Vec<(PageId, Record)>,
     /// The state of a crawl that looks for a topic.
     pub(super) focus: Changes,
 }
@@ -144,14 +149,14 @@ impl Files {
         };
         if let Some(Visited {
             page,
-            mut slot,
+            mut record,
             moves,
         }) = visited
         {
             if moves {
-                slot.record.position = position;
+                record.position = position;
             }
-            self.visited.push((page, slot));
+            self.visited.push((page, record));
         }
         if let (Some(contents), Some(claim)) = (&self.shared.contents, claim) {
             contents.give_back(claim);
@@ -174,23 +179,19 @@ impl Files {
         more.extend(self.archive.take_full().iter().map(|full| full.event()));
         more.push(extent.event());
         self.visited.extend_from_slice(&commit.visited);
-        let slots: Vec<_> = self
-            .visited
+        let rows = self.visited.iter();
+        let rows: Vec<_> = rows.map(|(page, row)| (*page, row.to_bytes())).collect();
+        let visits = rows
             .iter()
-            .map(|(page, slot)| (*page, slot.to_bytes()))
-            .collect();
-        more.extend(
-            slots
-                .iter()
-                .map(|(page, slot)| Event::Visited { page: *page, slot }),
-        );
+            .map(|&(page, ref record)| Event::Visited { page, record });
+        more.extend(visits);
         self.log.append(&commit.lines)?;
         if let Some(focus) = &self.focus {
             focus.write(&commit.focus)?;
         }
         self.journal.append(&commit.batch, &more)?;
-        for (page, slot) in self.visited.drain(..) {
-            self.table.put(page, slot);
+        for (page, record) in self.visited.drain(..) {
+            self.table.put(page, record);
         }
         self.log_given_up(commit)?;
         self.n_urls += commit.batch.n_urls;
@@ -254,11 +255,17 @@ impl Files {
     /// system first.
     pub(super) fn recall(&mut self, pages: &[PageId]) -> Result<Vec<Recall>, Error> {
         self.archive.flush()?;
-        let folder = self.archive.folder().to_owned();
+        let mut heads = Heads::new(self.archive.folder());
         let mut recalls = Vec::with_capacity(pages.len());
+        // The table does not have these yet; the last record of a page counts.
+        let uncommitted: HashMap<_, _> = self.visited.iter().copied().collect();
         for &page in pages {
-            let recalled = match self.table.get(page)? {
-                Some(slot) => pages::recall(&folder, page, slot)?,
+            let record = match uncommitted.get(&page) {
+                Some(&record) => Some(record),
+                None => self.table.get(page)?,
+            };
+            let recalled = match record {
+                Some(record) => pages::recall(&mut heads, page, record)?,
                 None => None,
             };
             recalls.push((page, recalled));
@@ -332,8 +339,13 @@ impl Files {
     }
 
     /// Rewrites the journal now if that is worthwhile, so that the next start need not read the
-    /// events of this run. A rewriting in progress covers only what was done when it began.
+    /// events of this run. A rewriting in progress covers only what was done when it began. A large
+    /// journal is rewritten only while the crawl runs, because a run must end soon.
     pub(super) fn tidy(&mut self, date: u64) -> Result<(), Error> {
+        if self.journal.n_bytes() > MAX_TIDIED {
+            self.rewriting.under_way = None;
+            return Ok(());
+        }
         self.finish_rewriting()?;
         self.rewriting.look_at = 0;
         self.rewrite_if_due(date)?;

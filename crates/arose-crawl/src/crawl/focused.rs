@@ -24,38 +24,39 @@ use crate::order::Level;
 use crate::page::OnTopic;
 use crate::settings::seconds;
 
-/// Pages that wait for their scores.
+/// Maximum number of pages that wait for their scores.
 const MAX_HELD: usize = 256;
 
-/// Pages whose links are corrected when their scores come; of further ones only the score counts.
+/// Maximum number of pages whose links are corrected when their scores arrive. Scores of further
+/// pages are only counted.
 const MAX_CORRECTED: usize = 4096;
 
-/// Scores that came before the pages they are of.
+/// Maximum number of scores that arrive before the reports of their pages.
 const MAX_EARLY: usize = 8192;
 
-/// Words whose names are remembered, and how many are shown.
+/// Maximum number of words whose text is remembered, and number of words shown.
 const MAX_NAMES: usize = 50_000;
 const N_SHOWN: usize = 10;
 
-/// Points of the harvest curve that are shown.
+/// Number of points of the harvest curve that are shown.
 const N_POINTS: usize = 200;
 
-/// Between two points at which all that was learned is written down. What the link model learns in
-/// between is written with each commit.
+/// Time between two writes of the complete state. What the link model learns in between is written
+/// with each commit.
 const KEEP: Duration = Duration::from_secs(30);
 
-/// The smallest priority that queues tell from others.
+/// The smallest priority that queues can represent.
 const LEAST: f32 = 0.126;
 
-/// URLs that are tried for an exploration.
+/// Maximum number of URLs tried for one exploration.
 const MAX_EXPLORED: usize = 8;
 
-/// What a link has from the page that it is on.
+/// The data that links take from their page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parent {
     /// The score of the page.
     score: f32,
-    /// Stands for its URL.
+    /// Identifies its URL.
     key: u128,
 }
 
@@ -68,17 +69,17 @@ impl Default for Parent {
 /// The state of a crawl that looks for a topic.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Topic {
-    /// Pages with a score.
+    /// Number of pages with a score.
     pub n_pages: u64,
     /// Of these: with a score of at least 0.5.
     pub n_fitting: u64,
-    /// The share of these in each 1,000 pages, the last points.
+    /// The share of these in each 1,000 pages, for the last points.
     pub harvest: Vec<f32>,
-    /// Words of links that speak most for a page, and most against it.
+    /// The words of links that speak most for a page.
     pub best_words: Vec<(String, f32)>,
-    /// See `best_words`.
+    /// The words of links that speak most against a page.
     pub worst_words: Vec<(String, f32)>,
-    /// Pages that fit least of those that were expected to fit: URL, score, prediction.
+    /// The pages that fell furthest below their predicted scores: URL, score, prediction.
     pub worst_pages: Vec<(String, f32, f32)>,
 }
 
@@ -88,7 +89,7 @@ struct Late {
     key: u128,
     note: Note,
     words: Words,
-    /// What was known of it before it was fetched.
+    /// Its record before it was fetched.
     link: Option<Link>,
     targets: Vec<u128>,
     /// Whether it was fetched before.
@@ -102,18 +103,18 @@ pub(super) struct Focusing {
     packer: Packer,
     is_hard: bool,
     patience: Duration,
-    /// Pages that wait for their scores, since when, by number.
+    /// Pages that wait for their scores, by number, with the time since when they wait.
     held: BTreeMap<u64, (Report, Duration)>,
     late: HashMap<u64, Late>,
-    /// Scores of pages that were not reported yet.
+    /// Scores of pages that are not reported yet.
     early: BTreeMap<u64, Option<f32>>,
     names: HashMap<u64, Box<str>>,
     worst_pages: Vec<(String, f32, f32)>,
-    /// How often the program had failed when that was last looked at, and reported.
+    /// The number of failures of the program at the last check and in the last report.
     n_failures: u64,
     n_told: u64,
     n_bad: u64,
-    /// When the state was last written down.
+    /// When the state was last written.
     kept: Duration,
     is_closing: bool,
 }
@@ -148,28 +149,28 @@ impl Focusing {
         Ok((focusing, files))
     }
 
-    /// Pages that wait for their scores.
+    /// Returns the number of pages that wait for their scores.
     pub(super) fn n_held(&self) -> usize {
         self.held.len()
     }
 
-    /// Pages that did not wait for their scores, which are still under way.
+    /// Returns the number of pages that did not wait for their scores, which are still outstanding.
     pub(super) fn n_late(&self) -> usize {
         self.late.len()
     }
 
-    /// When the first of them has waited for long enough.
+    /// Returns when the first of them has waited long enough.
     pub(super) fn overdue(&self) -> Option<Duration> {
         let (_, since) = self.held.first_key_value()?.1;
         Some(*since + self.patience)
     }
 
-    /// Has the state written down with the next commit.
+    /// Writes the complete state with the next commit.
     pub(super) fn close(&mut self) {
         self.is_closing = true;
     }
 
-    /// What is to be written down with a commit.
+    /// Returns the changes to be written with a commit.
     pub(super) fn take_changes(&mut self, now: Duration) -> Changes {
         let with_state = std::mem::take(&mut self.is_closing) || now >= self.kept + KEEP;
         if with_state {
@@ -178,7 +179,7 @@ impl Focusing {
         self.focus.take_changes(&self.judge, with_state)
     }
 
-    /// The state of the crawl.
+    /// Returns the state of the crawl for display.
     pub(super) fn shown(&self) -> Topic {
         let words = self.names.iter();
         let words = words.map(|(word, name)| (name.to_string(), self.focus.weight_of(*word)));
@@ -205,7 +206,7 @@ impl Focusing {
         }
     }
 
-    /// Remembers the page if it is one of those that disappoint most.
+    /// Records the page if it is one of the most disappointing ones.
     fn note_page(&mut self, url: &str, score: f32, predicted: Option<f32>) {
         let Some(predicted) = predicted else { return };
         let miss = |page: &(String, f32, f32)| page.2 - page.1;
@@ -222,7 +223,7 @@ impl Focusing {
 }
 
 impl Crawl {
-    /// A report that can be taken in now; one that waits for its score is held back.
+    /// Returns a report that can be processed now. A report that waits for its score is kept back.
     pub(super) fn hold(&mut self, mut report: Report) -> Option<Report> {
         let now = self.now();
         let Some(topic) = &mut self.topic else {
@@ -244,7 +245,7 @@ impl Crawl {
         }
     }
 
-    /// Takes in scores that have come, and the pages that have waited for long enough.
+    /// Processes scores that have arrived, and pages that have waited long enough.
     pub(super) fn take_scores(&mut self) -> Result<(), Error> {
         let now = self.now();
         let Some(topic) = &mut self.topic else {
@@ -282,7 +283,8 @@ impl Crawl {
             .try_for_each(|report| self.take_read(report))
     }
 
-    /// What the links of a page have from it. Links that are not to be followed are taken out.
+    /// Returns the data that the links of a page take from it. Links that must not be followed are
+    /// removed.
     pub(super) fn parent(&mut self, report: &mut Report) -> Parent {
         let Some(topic) = &mut self.topic else {
             return Parent::default();
@@ -320,7 +322,7 @@ impl Crawl {
             }
             Some((_, Verdict::None)) | None => {}
         }
-        // Whoever names a seed wants what it leads to.
+        // A user who passes a seed wants the pages it links to.
         if topic.is_hard && parent.score < 0.5 && report.depth > 0 && !report.links.is_empty() {
             report.links.clear();
             report.counts = crate::guard::Counts::default();
@@ -329,7 +331,7 @@ impl Crawl {
         parent
     }
 
-    /// Learns from a page whose links are queued, and notes its scores in the archive.
+    /// Learns from a page whose links are queued, and writes its scores to the archive.
     pub(super) fn learn_from(&mut self, report: &mut Report) {
         let (Some(topic), Some(on_topic)) = (&mut self.topic, report.on_topic.take()) else {
             return;
@@ -374,7 +376,7 @@ impl Crawl {
         }
     }
 
-    /// Takes in a score that came late, if it came at all.
+    /// Processes a score that arrived late, if it arrived at all.
     fn correct(&mut self, late: Late, score: Option<f32>) -> Result<(), Error> {
         let Some(topic) = &mut self.topic else {
             return Ok(());
@@ -412,7 +414,7 @@ impl Crawl {
         })
     }
 
-    /// The weight of a URL that is new, to which a link brings so much mass.
+    /// Returns the weight of a new URL to which a link brings this mass.
     pub(super) fn focused(&mut self, weight: Weight, pending: &Pending, mass: f32) -> Weight {
         let Some(topic) = &mut self.topic else {
             return weight;
@@ -432,7 +434,7 @@ impl Crawl {
         }
     }
 
-    /// Takes down a link to a URL that is known.
+    /// Records a link to a known URL.
     pub(super) fn meet_again(&mut self, pending: &Pending) {
         let Some(topic) = &mut self.topic else {
             return;
@@ -449,7 +451,8 @@ impl Crawl {
         }
     }
 
-    /// Takes the mass out of what a link brings, and adds it to what the focus knows of the URL.
+    /// Takes the mass out of the contribution of a link and adds it to the record of the URL in the
+    /// focus.
     pub(super) fn give_mass(&mut self, to: Fingerprint, gift: Gift) -> Gift {
         let Some(topic) = &mut self.topic else {
             return gift;
@@ -460,7 +463,8 @@ impl Crawl {
         Gift { mass: 0.0, ..gift }
     }
 
-    /// Gives a URL that waits another priority; whether it may have it.
+    /// Sets the priority of a queued URL. Returns whether it changed, or may change because its
+    /// host is not in memory.
     fn set_priority(&mut self, key: u128, priority: f32) -> bool {
         let [host, rest] = [(key >> 64) as u64, key as u64];
         let Some(host) = self.frontier.find(host) else {
@@ -472,8 +476,7 @@ impl Crawl {
         is_cold || changed.is_some()
     }
 
-    /// Whether a URL whose turn it is goes back into its queue, because less is expected of it by
-    /// now.
+    /// Whether a URL whose turn it is goes back into its queue because its prediction has fallen.
     pub(super) fn sinks(&mut self, id: HostId, turn: Turn, text: &Text, url: &NormalUrl) -> bool {
         let Some(topic) = &mut self.topic else {
             return false;
@@ -497,7 +500,7 @@ impl Crawl {
         false
     }
 
-    /// Counts a page that is fetched; one of some is followed by one that is chosen by its mass.
+    /// Counts a fetched page. Now and then, the next URL is chosen by its mass.
     fn explore(&mut self) {
         let next = |topic: &mut Box<Focusing>| topic.focus.explore_next();
         let is_due = self
@@ -513,7 +516,7 @@ impl Crawl {
         }
     }
 
-    /// What is known of a URL by its links, whatever its priority is.
+    /// Returns the weight of a URL by its links alone, whatever its priority.
     pub(super) fn unfocused(&self, weight: Weight, url: &NormalUrl) -> Weight {
         let Some(topic) = &self.topic else {
             return weight;
@@ -533,7 +536,7 @@ impl Crawl {
         }
     }
 
-    /// As [`Self::forget`], for a URL of a host that may not even be one.
+    /// As [`Self::forget`], for the text of a URL that may be invalid.
     pub(super) fn forget_at(&mut self, id: HostId, text: &Text) {
         let origin = &self.frontier.hosts[id as usize].origin;
         if self.topic.is_some()
@@ -543,7 +546,7 @@ impl Crawl {
         }
     }
 
-    /// Counts what the program did wrong, and says so.
+    /// Counts the failures of the program, and reports them.
     pub(super) fn look_at_scorer(&mut self, control: &Control) {
         let Some(topic) = &mut self.topic else {
             return;
@@ -564,15 +567,15 @@ impl Crawl {
         {
             topic.n_told = n_failures + bad;
             control.say(format!(
-                "the scorer has ended {died} times, taken too long {hung} times, answered out of \
-                 order {disordered} times, and given {bad} answers that are not scores; pages \
-                 without a score count as 0.5"
+                "the scorer has ended {died} times, taken too long {hung} times, responded out \
+                 of order {disordered} times, and returned {bad} values that are not scores; \
+                 pages without a score count as 0.5"
             ));
         }
     }
 }
 
-/// Takes down what the program says of a page.
+/// Records the program's result for a page.
 fn settle(report: &mut Report, score: Option<f32>) {
     if let Some((_, verdict)) = report.on_topic.as_mut().and_then(|on| on.page.as_mut()) {
         *verdict = score.map_or(Verdict::None, Verdict::Score);

@@ -81,7 +81,7 @@ impl Crawl {
                 self.take_hosts()?;
                 self.commit_if_due()?;
                 if self.is_behind() {
-                    self.settle()?;
+                    self.catch_up()?;
                 }
             }
         }
@@ -114,6 +114,11 @@ impl Crawl {
     ) -> Result<(), Error> {
         let mut answers = answers.iter();
         let n_items = items.len();
+        self.frontier
+            .touch(items.iter().filter_map(|item| match item {
+                Item::Link(pending) => Some(pending.found.fingerprint.host),
+                Item::Page(_) | Item::Rules { .. } => None,
+            }));
         // The links of a page come right before it.
         let mut n_found = 0;
         for item in items {

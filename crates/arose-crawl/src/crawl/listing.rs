@@ -1,72 +1,74 @@
 //! Lists the pages of a crawl, which may be running, and estimates the benefit of further visits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 
-use arose::freshness::{Demand, History, Posterior, Prior, Stats, Value, fixed_intervals};
+use arose::freshness::{Demand, History, PageStatistics, Posterior, Prior, Value, fixed_intervals};
 
 use super::look;
 use super::store::ARCHIVE;
 use super::*;
+use crate::archive;
 use crate::error::Context;
 use crate::fingerprint::Fingerprint;
-use crate::pages::{self, PageId, Record, Slot, TABLE};
+use crate::pages::{self, PageId, Record, TABLE};
+use crate::url::Normalizer;
 
-/// What is known of a page that was fetched.
+/// The data of a page that was fetched.
 #[derive(Debug, Clone)]
 pub struct PageInfo {
-    /// Its URL; none if the archive has it no more.
+    /// Its URL; `None` if it is no longer in the archive.
     pub url: Option<String>,
-    /// When it was fetched first and last, in seconds since 1970.
+    /// The time of the first fetch, in seconds since 1970.
     pub first: u32,
-    /// When it was fetched last.
+    /// The time of the last visit.
     pub last: u32,
-    /// When it is to be visited next; 0 if that is not known.
+    /// The time of the next visit; 0 if it is unknown.
     pub due: u32,
     /// The status of the last response.
     pub status: u16,
     /// `live`, `missing`, `gone` or `forbidden`.
     pub state: &'static str,
-    /// Versions seen.
+    /// Number of versions seen.
     pub n_versions: u16,
-    /// Days in intervals without and with a change, and the number of the latter.
+    /// Days in intervals without and with a change, and the number of intervals with a change.
     pub history: History,
     /// The importance.
     pub importance: f64,
-    /// Changes per day, as expected from all that is known.
+    /// Expected changes per day.
     pub rate: f64,
-    /// The probability that the last version is the present one.
+    /// The probability that the last version is current.
     pub fresh: f64,
-    /// The validators that the server sent last.
+    /// The entity tag that the server sent last.
     pub etag: Option<String>,
     /// The date that the server sent last.
     pub last_modified: Option<String>,
 }
 
-/// What visits would buy.
+/// The benefit of further visits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Pages that are visited.
+    /// Number of pages that are visited.
     pub n_pages: u64,
-    /// The share of pages that are believed to be up to date now.
+    /// The estimated share of pages that are up to date now.
     pub fresh_now: f64,
-    /// Days between two visits of a page, on average.
+    /// Average number of days between two visits of a page.
     pub every: f64,
-    /// The share of pages that would be up to date, on average over time.
+    /// The estimated average share of pages that would be up to date.
     pub fresh: f64,
     /// The same if all pages were visited in turn.
     pub fresh_in_turn: f64,
 }
 
-/// Pages that a plan is made from.
+/// Number of pages that a plan is computed from.
 const SAMPLE: usize = 10_000;
 
-/// Rounds of expectation maximization, from a prior that knows nothing.
+/// Rounds of expectation maximization, starting from an uninformative prior.
 const ROUNDS: usize = 30;
 
-/// Hands out what is known of each page of a crawl, in the order in which they were fetched first;
-/// `date` is now, in seconds since 1970.
+/// Passes the data of each page of a crawl to `take`, in the order of first fetches. `date` is the
+/// current time, in seconds since 1970.
 ///
 /// # Errors
 ///
@@ -78,26 +80,22 @@ pub fn pages(
 ) -> Result<(), Error> {
     let journaled = journaled(folder)?;
     let prior = prior(folder, &journaled)?;
-    let archive = folder.join(ARCHIVE);
+    let mut heads = archive::Heads::new(&folder.join(ARCHIVE));
     each(folder, &journaled, |page, record| {
-        let posterior = Posterior::new(&prior, &record.stats.history());
-        let days = f64::from(date.saturating_sub(record.stats.last)) / 86_400.0;
-        let slot = Slot {
-            record: *record,
-            sketch: pages::Sketch::default(),
-        };
-        let recalled = pages::recall(&archive, page, slot)?;
+        let posterior = Posterior::new(&prior, &record.statistics.history());
+        let days = f64::from(date.saturating_sub(record.statistics.last)) / 86_400.0;
+        let recalled = pages::recall(&mut heads, page, *record)?;
         let validators = recalled.as_ref().map(|recalled| &recalled.validators);
         let validator = |value: Option<&Box<str>>| value.map(|value| value.to_string());
         take(PageInfo {
             first: record.first,
-            last: record.stats.last,
+            last: record.statistics.last,
             due: record.due,
             status: record.status,
             state: record.state.as_str(),
             n_versions: record.n_versions,
-            history: record.stats.history(),
-            importance: record.stats.importance(),
+            history: record.statistics.history(),
+            importance: record.statistics.importance(),
             rate: posterior.rate(),
             fresh: posterior.freshness(days),
             etag: validator(validators.and_then(|v| v.etag.as_ref())),
@@ -107,7 +105,7 @@ pub fn pages(
     })
 }
 
-/// What so many visits a second would buy; with none, only what is believed now.
+/// Returns the benefit of this many visits per second; with zero, only the current estimates.
 ///
 /// # Errors
 ///
@@ -116,17 +114,17 @@ pub fn plan(folder: &Path, date: u32, per_second: f64) -> Result<Plan, Error> {
     let journaled = journaled(folder)?;
     let prior = prior(folder, &journaled)?;
     let (mut n_pages, mut fresh_now) = (0_u64, 0.0);
-    let mut sample: Vec<Stats> = Vec::new();
+    let mut sample: Vec<PageStatistics> = Vec::new();
     let mut stride = 1;
     each(folder, &journaled, |_, record| {
         if !matches!(record.state, pages::State::Live) || record.kind == Kind::Requisite {
             return Ok(());
         }
         if n_pages % stride == 0 {
-            sample.push(record.stats);
+            sample.push(record.statistics);
         }
         n_pages += 1;
-        // Twice as many as wanted: every second one goes.
+        // Twice the sample size: drop every second page.
         if sample.len() >= 2 * SAMPLE {
             let mut n = 0;
             sample.retain(|_| {
@@ -142,12 +140,12 @@ pub fn plan(folder: &Path, date: u32, per_second: f64) -> Result<Plan, Error> {
         return Err(Error::Settings(message));
     }
     let mut demands = Vec::with_capacity(sample.len());
-    for stats in &sample {
-        let posterior = Posterior::new(&prior, &stats.history());
-        let days = f64::from(date.saturating_sub(stats.last)) / 86_400.0;
+    for statistics in &sample {
+        let posterior = Posterior::new(&prior, &statistics.history());
+        let days = f64::from(date.saturating_sub(statistics.last)) / 86_400.0;
         fresh_now += posterior.freshness(days);
         demands.push(Demand {
-            mu: stats.importance(),
+            mu: statistics.importance(),
             rate: posterior.rate(),
         });
     }
@@ -169,8 +167,8 @@ pub fn plan(folder: &Path, date: u32, per_second: f64) -> Result<Plan, Error> {
     })
 }
 
-/// What becomes of a page: `live`, `missing`, `gone` or `forbidden`; none if it was never fetched.
-/// Reads the whole page table.
+/// Returns the state of a page: `live`, `missing`, `gone` or `forbidden`; `None` if it was never
+/// fetched. Reads the whole page table.
 ///
 /// # Errors
 ///
@@ -191,18 +189,56 @@ pub fn page_state(folder: &Path, url: &str) -> Result<Option<&'static str>, Erro
     Ok(found)
 }
 
+/// The pages of a crawl that are gone: three visits found nothing there.
+#[derive(Debug, Default)]
+pub struct GonePages {
+    normalizer: Option<Normalizer>,
+    keys: HashSet<u128>,
+}
+
+impl GonePages {
+    /// Returns whether a page is gone.
+    #[must_use]
+    pub fn has(&self, url: &str) -> bool {
+        let normalizer = self.normalizer.as_ref().filter(|_| !self.keys.is_empty());
+        let normal = normalizer.and_then(|normalizer| normalizer.normalize(url, None).ok());
+        normal.is_some_and(|url| self.keys.contains(&Fingerprint::of(&url).key()))
+    }
+}
+
+/// Returns the pages of a crawl that are gone, 16 bytes each; none if there is no crawl in the
+/// directory. Reads the page table, which may be some seconds behind a running crawl.
+///
+/// # Errors
+///
+/// If the crawl is damaged.
+pub fn gone_pages(folder: &Path) -> Result<GonePages, Error> {
+    let mut gone = GonePages::default();
+    if !is_crawl(folder) {
+        return Ok(gone);
+    }
+    gone.normalizer = Some(crate::page::normalizer(&kept_settings(folder)?));
+    each(folder, &BTreeMap::new(), |_, record| {
+        if record.state == pages::State::Gone {
+            gone.keys.insert(record.fingerprint.key());
+        }
+        Ok(())
+    })?;
+    Ok(gone)
+}
+
 /// What the journal knows of pages and the table may not.
-fn journaled(folder: &Path) -> Result<BTreeMap<PageId, Slot>, Error> {
+fn journaled(folder: &Path) -> Result<BTreeMap<PageId, Record>, Error> {
     Ok(look::restore(folder)?.visited)
 }
 
 /// The prior of the pages of a crawl.
-fn prior(folder: &Path, journaled: &BTreeMap<PageId, Slot>) -> Result<Prior, Error> {
+fn prior(folder: &Path, journaled: &BTreeMap<PageId, Record>) -> Result<Prior, Error> {
     let mut histories: Vec<History> = Vec::new();
     let (mut n, mut stride) = (0_u64, 1);
     each(folder, journaled, |_, record| {
         if n % stride == 0 {
-            histories.push(record.stats.history());
+            histories.push(record.statistics.history());
         }
         n += 1;
         if histories.len() >= 2 * SAMPLE {
@@ -220,9 +256,9 @@ fn prior(folder: &Path, journaled: &BTreeMap<PageId, Slot>) -> Result<Prior, Err
 
 /// Reads the records of all pages. The table of a running crawl may be ahead of the journal that
 /// was read: what was visited later counts.
-fn each(
+pub(super) fn each(
     folder: &Path,
-    journaled: &BTreeMap<PageId, Slot>,
+    journaled: &BTreeMap<PageId, Record>,
     mut take: impl FnMut(PageId, &Record) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let path = folder.join(TABLE).join("records");
@@ -237,9 +273,11 @@ fn each(
         let mut row = [0; 64];
         let is_there = bytes.read_exact(&mut row).is_ok();
         let stored = Record::from_bytes(&row).filter(|_| is_there);
-        let known = journaled.get(&page).map(|slot| slot.record);
+        let known = journaled.get(&page).copied();
         let newest = match (stored, known) {
-            (Some(stored), Some(known)) if stored.stats.last > known.stats.last => Some(stored),
+            (Some(stored), Some(known)) if stored.statistics.last > known.statistics.last => {
+                Some(stored)
+            }
             (stored, known) => known.or(stored),
         };
         if let Some(record) = newest {

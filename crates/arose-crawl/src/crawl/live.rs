@@ -6,6 +6,7 @@
 //! `reload.error` contains the reason. So any program that may write to the directory can control
 //! the crawl. Starting a crawl removes old commands, so nothing waits for a crawl that was killed.
 
+use super::background::Command;
 use super::*;
 use crate::archive;
 use crate::error::Context;
@@ -15,7 +16,7 @@ const PAUSE: &str = "pause";
 const RELOAD: &str = "reload";
 const RELOAD_ERROR: &str = "reload.error";
 
-/// How long a running crawl may take to see an order.
+/// How long a running crawl may take to notice a command.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Tells the crawl that runs in a directory to send no further requests until it is
@@ -30,7 +31,7 @@ pub fn pause(folder: &Path) -> Result<(), Error> {
     std::fs::write(&path, b"").context("writing", &path)
 }
 
-/// Tells the crawl that runs in a directory to go on.
+/// Tells the crawl that runs in a directory to continue.
 ///
 /// # Errors
 ///
@@ -40,18 +41,17 @@ pub fn resume(folder: &Path) -> Result<(), Error> {
     remove(&folder.join(PAUSE))
 }
 
-/// Whether the crawl of a directory has been told to pause.
+/// Whether the crawl of a directory is paused.
 #[must_use]
 pub fn is_paused(folder: &Path) -> bool {
     folder.join(PAUSE).exists()
 }
 
-/// Has the crawl that runs in a directory take the settings in its `settings.toml`; returns when it
-/// has.
+/// Makes the crawl that runs in a directory read its `settings.toml` again; returns when it has.
 ///
 /// # Errors
 ///
-/// If no crawl runs there, it does not respond, or the settings cannot be used.
+/// If no crawl runs there, it does not respond, or the settings are invalid.
 pub fn reload(folder: &Path) -> Result<(), Error> {
     check_running(folder)?;
     let (path, error) = (folder.join(RELOAD), folder.join(RELOAD_ERROR));
@@ -90,7 +90,7 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
 }
 
 impl Crawl {
-    /// Removes the orders of an earlier run.
+    /// Removes the commands of an earlier run.
     pub(super) fn forget_orders(&self) -> Result<(), Error> {
         let orders = [PAUSE, RELOAD, RELOAD_ERROR];
         orders
@@ -98,7 +98,7 @@ impl Crawl {
             .try_for_each(|name| remove(&self.folder.join(name)))
     }
 
-    /// Looks for orders.
+    /// Checks for commands and executes them.
     pub(super) fn take_orders(&mut self, control: &Control) -> Result<(), Error> {
         self.is_paused = control.is_paused() || is_paused(&self.folder);
         self.take_refresh()?;
@@ -120,7 +120,7 @@ impl Crawl {
         remove(&path)
     }
 
-    /// Takes URL rules that somebody has switched or imported.
+    /// Applies URL rules that a user has switched or imported, and reports that.
     pub(super) fn tell_rules_order(&mut self, control: &Control) -> Result<(), Error> {
         if let Some(message) = self.take_rules_order()? {
             control.say(message);
@@ -128,7 +128,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Takes the settings that are in the directory now; says what became of them.
+    /// Applies the settings that are in the directory now; returns a message with the result.
     fn take_settings(&mut self) -> Result<String, Error> {
         let mut settings = kept_settings(&self.folder)?;
         if settings.duplicates.policy != self.settings().duplicates.policy {
@@ -138,7 +138,7 @@ impl Crawl {
         let frozen = keep_frozen(&mut settings, self.settings());
         allow_files(&mut settings);
         start::limit_scope(&self.folder, &mut settings, &Seeded::read(&self.folder)?)?;
-        archive::Config::new(&settings)?;
+        archive::ArchiveConfig::new(&settings)?;
         let fetcher = Fetchers::new(&settings, Rc::clone(&self.seams.connector))?;
         fetcher.replace(self.fetcher.other());
         let contents = self.shared.contents.clone();
@@ -153,18 +153,26 @@ impl Crawl {
         self.frontier.set_budget(settings.budget.clone());
         self.fetcher = Rc::new(fetcher);
         self.workers.renew(&shared);
+        let counts_pages = !self.settings().limits_pages() && settings.limits_pages();
         self.shared = shared;
+        if counts_pages {
+            // So that the log has all pages that were not counted.
+            self.commit()?;
+            self.background
+                .send(Command::CountPages(self.folder.clone()))?;
+        }
         Ok(match frozen.is_empty() {
             true => "settings reloaded".to_owned(),
             false => format!(
-                "settings reloaded; what changed in {} takes effect when the crawl is started again",
+                "settings reloaded; changes of {} take effect when the crawl is started again",
                 frozen.join(", ")
             ),
         })
     }
 }
 
-/// Keeps what a running crawl cannot change; returns what would have changed.
+/// Restores the settings that a running crawl cannot change; returns the names of those that
+/// differ.
 fn keep_frozen(new: &mut Settings, old: &Settings) -> Vec<&'static str> {
     let mut frozen = Vec::new();
     let mut note = |name, has_changed: bool| frozen.extend(has_changed.then_some(name));

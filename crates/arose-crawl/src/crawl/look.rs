@@ -224,7 +224,7 @@ fn restore_from(
 /// Returns the journal of a directory, which a running crawl may replace at any time.
 fn journal(folder: &Path) -> Result<(PathBuf, File), Error> {
     if !is_crawl(folder) {
-        let message = format!("there is no crawl in `{}`", folder.display());
+        let message = format!("no crawl in `{}`", folder.display());
         return Err(Error::Settings(message));
     }
     let path = folder.join(JOURNAL);

@@ -6,11 +6,11 @@
 //!             └────────────────────────── links ◄────────────────────────────┘
 //! ```
 //!
-//! One thread runs the loop, all requests and all queues, so none of them needs a lock; pages are
-//! read on others, and files are read and written on others ([`background`]). What changes goes
-//! through the journal, and a commit makes it last ([`files`]).
+//! One thread runs the loop with all requests and all queues, so none of them needs a lock. Other
+//! threads parse pages, and read and write files ([`background`]). Changes go through the journal,
+//! and a commit makes them durable ([`files`]).
 //!
-//! Clock, network, names, the order of URLs and the owner of a host are arguments ([`Seams`]).
+//! Clock, network, DNS, the order of URLs and the ownership of hosts are arguments ([`Seams`]).
 
 mod background;
 mod believed;
@@ -22,6 +22,7 @@ mod listing;
 mod live;
 mod look;
 mod outage;
+mod recalled;
 mod recrawl;
 mod refresh;
 mod repair;
@@ -65,7 +66,7 @@ pub use focused::Topic;
 
 pub use rule_orders::{order_rules, url_rules};
 
-pub use listing::{PageInfo, Plan, page_state, pages, plan};
+pub use listing::{GonePages, PageInfo, Plan, gone_pages, page_state, pages, plan};
 
 pub use refresh::{Refresh, refresh};
 
@@ -105,48 +106,48 @@ use outage::Outage;
 use recrawl::Recrawl;
 use slots::Slots;
 
-/// Stops a crawl from outside, and shows how it does.
+/// Controls a running crawl from outside, and shows its state.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
     pause: AtomicBool,
     reload: AtomicBool,
-    /// Milliseconds that the run may take; 0 for as long as the settings say.
+    /// Maximum duration of the run in milliseconds; 0 to use the settings.
     millis: AtomicU64,
     wake: Notify,
-    /// What there is to tell; held to add or take.
+    /// Messages not taken yet; locked only to add or take.
     messages: Mutex<Vec<String>>,
-    /// Held for a copy only.
+    /// Locked only to copy.
     snapshot: Mutex<Snapshot>,
 }
 
 impl Control {
-    /// Asks the crawl to finish what is in flight and to leave a state that can be resumed.
+    /// Tells the crawl to finish open requests and to leave a state that can be resumed.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.wake.notify_one();
     }
 
-    /// Sends no further requests until told otherwise.
+    /// Pauses the crawl, so that it sends no further requests, or lets it continue.
     pub fn pause(&self, is_paused: bool) {
         self.pause.store(is_paused, Ordering::Relaxed);
         self.wake.notify_one();
     }
 
-    /// Has the crawl read the settings in its directory again.
+    /// Tells the crawl to read the settings in its directory again.
     pub fn reload(&self) {
         self.reload.store(true, Ordering::Relaxed);
         self.wake.notify_one();
     }
 
-    /// Limits how long this run may take, whatever the settings say. What is in flight at the end
-    /// gets a few seconds.
+    /// Limits the duration of this run, whatever the settings say. Requests still open at the end
+    /// get a few seconds.
     pub fn end_after(&self, duration: Duration) {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         self.millis.store(millis.max(1), Ordering::Relaxed);
     }
 
-    /// What the crawl had to tell since this was asked last.
+    /// Returns the messages of the crawl since the last call.
     #[must_use]
     pub fn take_messages(&self) -> Vec<String> {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,13 +167,13 @@ impl Control {
         self.reload.swap(false, Ordering::Relaxed)
     }
 
-    /// How long the run may take, if that is limited here.
+    /// Returns the maximum duration of the run, if it is limited here.
     fn duration(&self) -> Option<Duration> {
         let millis = self.millis.load(Ordering::Relaxed);
         (millis > 0).then(|| Duration::from_millis(millis))
     }
 
-    /// The state of the crawl, as of the last second.
+    /// Returns the state of the crawl as of the last second.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.snapshot
@@ -190,92 +191,112 @@ impl Control {
     }
 }
 
-/// A crawl at a moment.
+/// The state of a crawl at a moment.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    /// Counters, earlier runs included.
+    /// Counters of all runs.
     pub counters: Counters,
-    /// URLs that wait.
+    /// Number of queued URLs.
     pub n_queued: u64,
-    /// Hosts met.
+    /// Number of hosts met.
     pub n_hosts: u64,
-    /// Requests under way.
+    /// Number of open requests.
     pub n_in_flight: usize,
-    /// Whether it was told to pause.
+    /// Whether the crawl is paused.
     pub is_paused: bool,
-    /// Requests that may be under way.
+    /// Maximum number of open requests.
     pub limit: usize,
-    /// Bytes of memory.
+    /// Memory use in bytes.
     pub memory: u64,
-    /// Since this run began.
+    /// Duration of this run.
     pub elapsed: Duration,
-    /// Pages fetched in this run.
+    /// Number of pages fetched in this run.
     pub n_fetched: u64,
-    /// How long the turns of the loop took in this run.
+    /// Durations of the turns of the loop in this run.
     pub turns: Turns,
-    /// The sites that are trusted most, and what they get of the crawl.
+    /// The sites with the most trust, and their shares of the crawl.
     pub sites: Vec<SiteStanding>,
     /// The sites with the most pages of low quality in this run.
     pub poor_sites: Vec<SiteQuality>,
-    /// Pages that a site gets with full priority for as much trust as a seed has, by now.
+    /// Number of pages that a site currently gets with full priority, per trust of one seed.
     pub pages_for_trust: f64,
-    /// The URLs with the highest priority among hosts that may be asked, the first one first.
+    /// The URLs with the highest priority among hosts that may receive a request, highest first.
     pub next: Vec<Standing>,
-    /// What is believed of pages; none if they are not visited again.
+    /// The estimated freshness of pages; `None` if pages are not visited again.
     pub freshness: Option<Freshness>,
-    /// The state of a crawl that looks for a topic; none if it has none.
+    /// The state of the topic; `None` if the crawl has none.
     pub topic: Option<Topic>,
-    /// URLs that rules defer.
+    /// Number of URLs deferred by rules.
     pub n_deferred: u64,
-    /// Rules that do so.
+    /// Number of rules that defer URLs.
     pub n_active_rules: u64,
-    /// The URL rules that matter most.
+    /// The most important URL rules.
     pub url_rules: Vec<UrlRule>,
 }
 
 /// How a crawl ended.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Counters, earlier runs included.
+    /// Counters of all runs.
     pub counters: Counters,
+    /// The counters when this run began.
+    pub before: Counters,
     /// Why it ended.
     pub end: End,
+    /// The limit that ended it, if one did.
+    pub limit: Option<Limit>,
     /// URLs that still wait.
     pub n_queued: u64,
-    /// Of these: lost for now, because no try got a response.
+    /// Of these: lost for now, because no attempt got a response.
     pub n_lost: u64,
-    /// Of these: put aside, because their directories gave nothing new.
+    /// Of these: put aside, because their directories yielded nothing new.
     pub n_aside: u64,
-    /// URLs that rules defer, beside those that wait.
+    /// Number of URLs deferred by rules, in addition to the queued ones.
     pub n_deferred: u64,
-    /// Hosts where URLs wait because their site, or the host itself, has had all its pages.
+    /// Number of hosts with queued URLs whose site, or the host itself, has reached its maximum
+    /// number of pages.
     pub n_full_hosts: u64,
+    /// Hosts where URLs wait because robots.txt requires a longer delay than the settings accept.
+    pub n_deferred_hosts: u64,
     /// Seeds of this run that cannot be crawled, the first few.
     pub bad_seeds: Vec<BadSeed>,
-    /// Seeds of this run that were met before.
+    /// Number of seeds of this run that were met before.
     pub n_known_seeds: u64,
-    /// Hosts met.
+    /// Number of hosts met.
     pub n_hosts: u64,
-    /// Of this run.
+    /// Duration of this run.
     pub elapsed: Duration,
-    /// Answers in this run.
+    /// Number of responses in this run.
     pub n_fetched: u64,
-    /// How long the turns of the loop took in this run.
+    /// Durations of the turns of the loop in this run.
     pub turns: Turns,
 }
 
 /// Why a crawl ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Nothing waits any more.
+    /// Nothing is queued any more.
     Done,
-    /// It was asked to stop.
+    /// It was told to stop.
     Stopped,
     /// A limit of the settings was reached.
     Limit,
-    /// What is left waits for longer than the settings allow, or its sites have had all their
-    /// pages.
+    /// The remaining URLs must wait longer than the settings allow, or their sites have reached
+    /// their maximum number of pages.
     Waiting,
+}
+
+/// A limit of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Pages, of all runs.
+    Pages,
+    /// Bytes received, in all runs.
+    Bytes,
+    /// The time that the run may take.
+    Time,
+    /// How long this machine may be without network.
+    Outage,
 }
 
 /// Where a crawl starts.
@@ -287,13 +308,13 @@ pub struct Seeds {
     pub sitemaps: Vec<String>,
 }
 
-/// Crawls into a folder, with the real world outside: the whole of it, from opening to closing. A
-/// crawl that is there goes on, with further seeds if there are any.
+/// Crawls the real web into a directory, from opening to closing. Resumes an existing crawl, with
+/// further seeds if there are any.
 ///
 /// # Errors
 ///
-/// If the settings cannot be used or the folder cannot be read or written. What was fetched before
-/// is kept, and the crawl can be resumed.
+/// If the settings are invalid or the directory cannot be read or written. Fetched pages are kept,
+/// and the crawl can be resumed.
 pub fn crawl(
     folder: &Path,
     mut settings: Settings,
@@ -311,8 +332,8 @@ pub fn crawl(
     })
 }
 
-/// Asks again for the URLs that are lost for now, and for nothing else: links that are found wait
-/// for the next run.
+/// Requests only the URLs that are lost for now. Links found meanwhile stay queued for the next
+/// run.
 ///
 /// # Errors
 ///
@@ -353,7 +374,7 @@ fn allow_files(settings: &mut Settings) {
     let most = current.map_or(usize::MAX, |most| {
         usize::try_from(most).unwrap_or(usize::MAX)
     });
-    // Some are for the crawl's own files and for names.
+    // The crawl's own files and DNS lookups need some.
     let most = most.saturating_sub(200).max(16);
     let fetch = &mut settings.fetch;
     // There may be as many slow requests as others.
@@ -361,7 +382,7 @@ fn allow_files(settings: &mut Settings) {
     fetch.idle_connections = fetch.idle_connections.min(most - 2 * fetch.in_flight);
 }
 
-/// A crawl that is open. Runs inside a [`tokio::task::LocalSet`].
+/// An open crawl. Runs inside a [`tokio::task::LocalSet`].
 pub struct Crawl {
     folder: PathBuf,
     shared: Arc<Shared>,
@@ -369,9 +390,13 @@ pub struct Crawl {
     start: Instant,
     frontier: Frontier,
     names: Names,
-    /// What happened, on its way to the file.
+    /// Events on their way to the file.
     journal: Draft,
     counters: Counters,
+    /// The counters when this run began.
+    before: Counters,
+    /// The limit that ends this run, once one is reached.
+    limit: Option<Limit>,
     fetcher: Rc<Fetchers>,
     idle: Idle,
     load: Load,
@@ -381,34 +406,34 @@ pub struct Crawl {
     given_up: Vec<GivenUp>,
     slowest: Slowest,
     workers: Workers,
-    /// The first of the seeds that cannot be crawled.
+    /// The first seeds that cannot be crawled.
     bad_seeds: Vec<BadSeed>,
-    /// Links of pages read lately, to be asked for in one go, each page behind its links.
+    /// Links of recently parsed pages, to be looked up together; each page comes after its links.
     found: Vec<Item>,
-    /// Pages that wait for the answers to their links.
+    /// Number of pages whose links are being looked up.
     n_reported: usize,
-    /// How many URLs had been new when the last answer was given.
+    /// Number of new URLs at the last reply.
     n_new: u64,
-    /// Hosts that wait for something else than their turn.
+    /// Hosts that wait for something other than their turn.
     later: BinaryHeap<Reverse<(Duration, HostId)>>,
-    /// The URLs that are being fetched or read.
+    /// The URLs that are being fetched or parsed.
     open: HashMap<Ticket, Turn>,
     n_tickets: Ticket,
     n_in_flight: usize,
     is_paused: bool,
-    /// Pages fetched of hosts whose number is limited, by name.
+    /// Number of pages fetched, by name, of hosts for which it is limited.
     n_host_pages: HashMap<String, u64>,
     slots: Slots,
     turns: Turns,
-    /// Time that the loop was late by.
+    /// Total delay of the loop.
     stalled: Duration,
     outage: Outage,
     n_fetched: u64,
     recrawl: Recrawl,
-    /// What the crawl looks for.
+    /// The topic of the crawl.
     topic: Option<Box<focused::Focusing>>,
     dust: Dust,
-    /// Pages that somebody asked for and that are looked for.
+    /// Pages that a user requested and that are being looked up.
     ordered: Option<refresh::Ordered>,
     n_known_seeds: u64,
     committed: Duration,
@@ -427,50 +452,51 @@ impl std::fmt::Debug for Crawl {
     }
 }
 
-/// A link that was found and approved.
+/// An approved link.
 #[derive(Debug)]
 struct Pending {
     found: Found,
     depth: u32,
     n_redirects: u8,
-    /// The host it was found on, and the page.
+    /// The host on which it was found, and the page.
     from: Option<HostId>,
     found_on: Arc<str>,
     /// Whether it goes last.
     is_last: bool,
-    /// Whether the page repeats others that it was found on.
+    /// Whether the page on which it was found repeats others.
     of_repeat: bool,
-    /// What it brings to the page it leads to.
+    /// Its contribution to the page it leads to.
     gift: Gift,
-    /// Whether the page was fetched before that it was found on.
+    /// Whether the page on which it was found had been fetched before.
     is_again: bool,
-    /// What it has from that page where the crawl has a topic.
+    /// The data that it takes from that page, if the crawl has a topic.
     parent: focused::Parent,
-    /// What URL rules have to do with it.
+    /// Why URL rules are involved, if they are.
     mark: Option<Box<dust::Mark>>,
 }
 
 impl Pending {
-    /// Whether somebody named it to begin with.
+    /// Whether a user passed it.
     fn is_seed(&self) -> bool {
         self.from.is_none() && self.depth == 0
     }
 
-    /// Whether it leads to the host that it was found on, and neither is requested to learn nor
-    /// covered by a URL rule.
+    /// Whether it leads to the host on which it was found, and is neither requested for learning
+    /// nor covered by a URL rule.
     fn is_further(&self) -> bool {
         self.mark.is_none() && self.found_on.starts_with(self.found.url.origin())
     }
 }
 
-/// What the links that were found are asked for with.
+/// An item to be looked up or completed, in order.
 #[derive(Debug)]
 enum Item {
     /// A link.
     Link(Pending),
-    /// The page whose links came before: it is done when these are queued.
+    /// The page of the preceding links: it is done when these are queued.
     Page(Box<Reported>),
-    /// The robots.txt whose sitemaps came before: it counts in the next run when these are queued.
+    /// The robots.txt of the preceding sitemaps: its rules are kept for the next run when these are
+    /// queued.
     Rules {
         host: HostId,
         date: u64,
@@ -479,7 +505,7 @@ enum Item {
 }
 
 impl Item {
-    /// About how much memory it takes.
+    /// Returns its approximate size in memory.
     fn n_bytes(&self) -> usize {
         let own = match self {
             Self::Link(pending) => pending.found.url.as_str().len(),
@@ -490,43 +516,43 @@ impl Item {
     }
 }
 
-/// A page that was read.
+/// A parsed page.
 #[derive(Debug)]
 struct Reported {
     report: Report,
-    /// Links that lead to hosts of other crawlers, and redirects beyond those that are followed.
+    /// Number of links that lead to hosts of other crawlers, and of redirects beyond the maximum.
     refused: [u64; 2],
 }
 
-/// What a task brings back.
+/// The result of a task.
 #[derive(Debug)]
 enum Arrived {
     Response(Box<Completed>),
     Address(Box<str>, Result<resolve::Addresses, NoAddress>),
 }
 
-/// A request that has ended.
+/// A completed request.
 #[derive(Debug)]
 struct Completed {
     host: HostId,
     address: IpAddr,
     asked: Asked,
-    /// When it was sent, since the start of the crawl.
+    /// When it was sent, relative to the start of the crawl.
     since: Duration,
-    /// Time that the loop had been late by until then.
+    /// Total delay of the loop until then.
     stalled: Duration,
     result: Result<Response, Failure>,
     connection: Option<Connection>,
 }
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Debug)]
 enum Asked {
     Robots(RobotsJob),
     Page(Box<Page>),
 }
 
-/// A URL in flight.
+/// A URL being requested.
 #[derive(Debug)]
 struct Page {
     ticket: Ticket,
@@ -539,23 +565,23 @@ struct Page {
     is_last: bool,
     /// Whether it was found on a page that repeats others.
     of_repeat: bool,
-    /// What is known of it by its links.
+    /// The mass and trust from its links.
     weight: Weight,
-    /// The page that it was found on.
+    /// The page on which it was found.
     found_on: Box<str>,
-    /// The version that was there before, and how to ask for another one.
+    /// The earlier version, if the page was fetched before.
     revisit: Option<Box<Revisit>>,
     condition: Option<(&'static str, Box<str>)>,
 }
 
 impl Crawl {
-    /// Time since this run began; it never jumps.
+    /// Returns the time since this run began; it never jumps.
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// As [`Self::now`], without the time that the loop was late by: how long hosts take is told by
-    /// this one.
+    /// As [`Self::now`], without the delay of the loop: the response times of hosts are measured in
+    /// this time.
     fn working_time(&self) -> Duration {
         self.now().saturating_sub(self.stalled)
     }

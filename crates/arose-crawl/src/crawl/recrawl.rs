@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use arose::freshness::{Prior, Quality, Schedule, Stats, Value};
+use arose::freshness::{PageStatistics, Prior, Quality, Schedule, Value};
 
 use super::background::{Command, Wanted};
 use super::files::Recall;
@@ -18,88 +18,89 @@ use crate::fingerprint::Fingerprint;
 use crate::frontier::{SiteId, Tag};
 use crate::journal::{Event, Queued};
 use crate::order::Level;
-use crate::pages::{Known, NO_SITE, PageId, Recalled, Record, Signal, Slot, State, Table};
+use crate::pages::{NO_SITE, PageId, PageStates, Recalled, Record, Signal, State, Table};
 
-/// Seconds of a day.
+/// Seconds per day.
 pub(super) const DAY: u32 = 86_400;
 
-/// Visits that wait at hosts, at most: those of ten minutes, within these bounds.
+/// Maximum number of visits that wait at hosts: those of ten minutes, within these bounds.
 const WAITING: std::ops::RangeInclusive<f64> = 1000.0..=100_000.0;
 
-/// Where pages stand in the queues of their hosts: behind what somebody waits for, before new URLs.
-/// All have the largest mass; the class of priority tells them apart.
+/// The position of pages in the queues of their hosts: after requests by users, before new URLs.
+/// All have the largest mass; the class of priority distinguishes them.
 const PRIORITY: u8 = 6;
 const URGENT: u8 = 7;
 
-/// What stands for a page to be visited again among the URLs of its host: links to it bring it
-/// nothing, so it has another name than it had when it was new.
+/// Identifies a page to be visited again among the URLs of its host. It differs from the name that
+/// the page had when it was new, so links to it add nothing.
 pub(super) fn again_name(rest_hash: u64) -> u64 {
     !rest_hash
 }
 
-/// Pages that the threshold of the schedule is found from.
+/// Number of pages from which the threshold of the schedule is computed.
 const SAMPLE: usize = 500;
 
-/// What a crawl knows of the pages that it visits again.
+/// The pages that are visited again.
 #[derive(Debug)]
 pub(super) struct Recrawl {
     pub(super) is_on: bool,
-    /// Whether no further visits are to begin.
+    /// Whether no further visits are started.
     pub(super) is_ending: bool,
-    /// Pages fetched so far, which numbers them.
+    /// Number of pages fetched so far, by which they are numbered.
     pub(super) n_pages: u32,
-    pub(super) known: Known,
+    pub(super) known: PageStates,
     schedule: Schedule,
-    /// Pages that are visited at a time of their own: nothing was there, or no content came.
+    /// Pages with a fixed time of their next visit: nothing was there, or no content came.
     fixed: BTreeSet<(u32, PageId)>,
-    /// Pages queued at their hosts, by their places in the journal.
+    /// Pages queued at their hosts, by journal position.
     pub(super) places: HashMap<Place, PageId>,
-    /// What their visits need.
+    /// The data for their visits.
     pub(super) waiting: HashMap<PageId, Waiting>,
-    /// Pages on their way from the schedule to the queues: they are read back from the archive.
+    /// Number of pages on their way from the schedule to the queues, which are being read back from
+    /// the archive.
     n_recalled: usize,
     /// Pages that were queued when the last run ended, and are being read back.
     restored: HashSet<PageId>,
-    /// Pages that somebody waits for.
+    /// Pages that a user waits for.
     pub(super) urgent: HashSet<PageId>,
     pub(super) untrusted: HashSet<HostId>,
     /// What became known of pages without a response.
-    pub(super) visited: Vec<(PageId, Slot)>,
+    pub(super) visited: Vec<(PageId, Record)>,
     /// New URLs that may be asked for within the budget.
     n_new: f64,
     ticked: Duration,
     learned: Option<u32>,
     /// The latest date so far.
     dated: u32,
-    /// Visits at fixed times that were made and not paid for yet.
+    /// Visits at fixed times that were made and are not yet charged to the budget.
     debt: f64,
-    /// Pages that sites announce to have changed and when, by their fingerprints: those that came
-    /// since the last look, and those whose pages are being looked for.
+    /// Pages that sites announce as changed, by fingerprint, with the dates: those since the last
+    /// lookup, and those being looked up.
     announced: HashMap<u128, u32>,
     matched: HashMap<u128, u32>,
-    /// Ticks until the next look.
+    /// Ticks until the next lookup.
     n_matching: f64,
-    /// What is believed of pages, and since when.
+    /// The estimates of freshness, and their date.
     pub(super) believed: (u32, Option<Freshness>),
-    /// What was known of pages that have moved and whose new URLs are not fetched yet, by the
-    /// fingerprints of these. A crash forgets them, and the new URLs start without a past.
+    /// Records of pages that have moved, by the fingerprints of their new URLs, which are not
+    /// fetched yet. After a crash, the new URLs start without a history.
     moved: HashMap<u128, Record>,
 }
 
-/// Moved pages whose new URLs are awaited, at most.
+/// Maximum number of moved pages whose new URLs are awaited.
 const MAX_MOVED: usize = 1 << 16;
 
-/// A header of a request that asks for another version, and its value.
+/// A header of a conditional request, and its value.
 type Condition = (&'static str, Box<str>);
 
-/// Announcements that wait, at most.
+/// Maximum number of announcements that wait.
 const MAX_HEARD: usize = 1 << 20;
 
-/// Pages of the table for each of which there is a pause of a tick between two looks: a look takes
-/// about a second for ten million, and so at most a tenth of the time.
+/// Number of pages of the table per tick of pause between two lookups. A lookup takes about a
+/// second for ten million pages, so lookups take at most a tenth of the time.
 const PAGES_PER_TICK: f64 = 1e6;
 
-/// The site of a page.
+/// Returns the site of a page.
 fn site_of(frontier: &Frontier, record: &Record) -> SiteId {
     let host = frontier.find(record.fingerprint.host);
     host.map_or(NO_SITE, |host| frontier.hosts.site(host))
@@ -108,7 +109,7 @@ fn site_of(frontier: &Frontier, record: &Record) -> SiteId {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) recalled: Recalled,
-    /// Whether the server said "not modified" and is asked for all of it.
+    /// Whether the server responded "not modified" and is asked for the complete page.
     pub(super) is_full: bool,
 }
 
@@ -131,7 +132,7 @@ impl Recrawl {
             is_on: settings.recrawl.on,
             is_ending: false,
             n_pages: table.n_pages(),
-            known: Known::default(),
+            known: PageStates::default(),
             schedule: Schedule::new(Value::Harmonic, least as u32),
             fixed: BTreeSet::new(),
             n_recalled: 0,
@@ -169,7 +170,12 @@ impl Recrawl {
         settings: &crate::settings::Recrawl,
         frontier: &Frontier,
     ) -> Result<(), Error> {
-        table.each(|page, record| self.know(page, record, site_of(frontier, record)))?;
+        let mut n_live = 0;
+        table.each(|page, record| {
+            n_live += usize::from(record.state == State::Live);
+            self.know(page, record, site_of(frontier, record));
+        })?;
+        self.schedule.reserve(n_live);
         self.known.learn();
         self.calibrate(settings);
         table.each(|page, record| {
@@ -177,8 +183,8 @@ impl Recrawl {
                 return;
             }
             match (record.state, record.due) {
-                // A visit in the future is one of a clock that was wrong.
-                (State::Live, due) if due == 0 || record.stats.last > self.dated => {
+                // A visit in the future comes from a clock that was wrong.
+                (State::Live, due) if due == 0 || record.statistics.last > self.dated => {
                     self.schedule.add(page, &self.known, self.dated);
                 }
                 (State::Live, due) => self.schedule.add_at(page, due),
@@ -190,8 +196,8 @@ impl Recrawl {
         })
     }
 
-    /// Holds the statistics of a page in memory. What pages need to be shown is not visited again,
-    /// and lists of pages, which announce others, are announced by none.
+    /// Adds the statistics of a page to those in memory. Requisites of pages are not visited again.
+    /// Lists of pages, which announce others, are not announced themselves.
     pub(super) fn know(&mut self, page: PageId, record: &Record, site: SiteId) {
         let site = match record.kind {
             Kind::Sitemap => NO_SITE,
@@ -208,7 +214,7 @@ impl Recrawl {
         self.known.put(page, &record, site);
     }
 
-    /// Visits a second that the settings pay for.
+    /// Returns the visits per second that the settings allow.
     fn rate(&self, settings: &crate::settings::Recrawl) -> f64 {
         let per_second = settings.per_second;
         match per_second.is_finite() && per_second > 0.0 {
@@ -219,13 +225,15 @@ impl Recrawl {
 
     fn calibrate(&mut self, settings: &crate::settings::Recrawl) {
         let sample = self.known.sample(SAMPLE).into_iter();
-        let sample: Vec<(Stats, &Prior)> = sample.map(|(stats, prior, _)| (stats, prior)).collect();
+        let sample: Vec<(PageStatistics, &Prior)> = sample
+            .map(|(statistics, prior, _)| (statistics, prior))
+            .collect();
         let rate = self.rate(settings);
         let (n_pages, date) = (self.n_pages.into(), self.dated);
         self.schedule.calibrate(&sample, n_pages, rate, date);
     }
 
-    /// Whether there will be pages to visit, however long none is due.
+    /// Whether there are pages to visit, even if none is due for a long time.
     pub(super) fn goes_on(&self) -> bool {
         let n_waiting = self.places.len() + self.n_recalled;
         let n_pages = self.schedule.len() + self.fixed.len() + n_waiting;
@@ -237,13 +245,13 @@ impl Recrawl {
         self.places.contains_key(&place)
     }
 
-    /// Whether nothing is known any more of a page to be visited again.
+    /// Whether the data of a page to be visited again is no longer available.
     pub(super) fn is_forgotten(&self, place: Place) -> bool {
         let page = self.places.get(&place);
         page.is_some_and(|page| !self.waiting.contains_key(page))
     }
 
-    /// The version that a visit is compared with, and how to ask for another one.
+    /// Returns the version that a visit is compared with, and the header of a conditional request.
     pub(super) fn visit(
         &self,
         host: HostId,
@@ -260,12 +268,12 @@ impl Recrawl {
         (Some(waiting.recalled.revisit.clone()), condition)
     }
 
-    /// Takes down that a new URL is asked for.
+    /// Counts a request for a new URL.
     pub(super) fn spend_new(&mut self) {
         self.n_new -= 1.0;
     }
 
-    /// Has a page visited when it is due by its statistics; returns when that is.
+    /// Schedules the visit of a page by its statistics; returns its time.
     pub(super) fn schedule(
         &mut self,
         page: PageId,
@@ -280,19 +288,19 @@ impl Recrawl {
         self.schedule.add(page, &self.known, now).unwrap_or(0)
     }
 
-    /// Takes down that a page has moved to a URL.
+    /// Records that a page has moved to a URL.
     pub(super) fn note_moved(&mut self, to: u128, record: Record) {
         if self.moved.len() < MAX_MOVED || self.moved.contains_key(&to) {
             self.moved.insert(to, record);
         }
     }
 
-    /// What was known of the page that has moved to a URL.
+    /// Returns the record of the page that has moved to a URL.
     pub(super) fn take_moved(&mut self, to: u128) -> Option<Record> {
         self.moved.remove(&to)
     }
 
-    /// Takes down what lists say of pages. Each page counts once.
+    /// Records announcements of lists. Each page counts once.
     pub(super) fn hear(&mut self, announced: &[(u128, u32)]) {
         for &(key, date) in announced {
             if self.announced.len() < MAX_HEARD || self.announced.contains_key(&key) {
@@ -302,8 +310,8 @@ impl Recrawl {
         }
     }
 
-    /// Announcements whose pages are to be looked for now. A look reads the whole page table, so
-    /// there is a pause between two that grows with its size.
+    /// Returns the announcements to be looked up now. A lookup reads the whole page table, so the
+    /// pause between two grows with the size of the table.
     fn take_heard(&mut self) -> Option<HashSet<u128>> {
         self.n_matching -= 1.0;
         if self.announced.is_empty() || !self.matched.is_empty() || self.n_matching > 0.0 {
@@ -314,7 +322,8 @@ impl Recrawl {
         Some(self.matched.keys().copied().collect())
     }
 
-    /// Looks at the clock. One that was set back would have pages wait for the time it had shown.
+    /// Sets the date. If the clock was set back, pages do not wait until it reaches its earlier
+    /// time.
     fn set_date(&mut self, date: u32) {
         if date.saturating_add(3600) < self.dated {
             self.schedule.clear();
@@ -327,14 +336,14 @@ impl Recrawl {
         self.dated = date;
     }
 
-    /// Has a page visited at a time.
+    /// Schedules a visit of a page at a fixed time.
     pub(super) fn visit_at(&mut self, page: PageId, time: u32) {
         if self.is_on {
             self.fixed.insert((time, page));
         }
     }
 
-    /// The pages whose time has come, and whose time is fixed.
+    /// Returns the pages with a fixed time that has come.
     fn take_fixed(&mut self, now: u32, budget: f64) -> Vec<PageId> {
         let mut pages = Vec::new();
         while budget > 0.0
@@ -351,16 +360,16 @@ impl Recrawl {
 }
 
 impl Crawl {
-    /// Today, as pages are dated.
+    /// Returns the current date, in seconds since 1970.
     pub(super) fn date(&self) -> u32 {
         u32::try_from((self.seams.clock)().as_secs()).unwrap_or(u32::MAX)
     }
 
-    /// Begins the visits that are due.
+    /// Starts the visits that are due.
     pub(super) fn visit_pages(&mut self) -> Result<(), Error> {
         let (now, date) = (self.now(), self.date());
         let recrawl = &mut self.recrawl;
-        // A loop that was late has no visits to make up for.
+        // After a delay of the loop, missed visits are not made up for.
         let seconds = (now - recrawl.ticked).as_secs_f64().min(5.0);
         recrawl.ticked = now;
         if !recrawl.is_on || recrawl.is_ending {
@@ -403,13 +412,13 @@ impl Crawl {
         }
     }
 
-    /// Has pages read back from the archive.
+    /// Starts reading pages back from the archive.
     pub(super) fn recall(&mut self, pages: Vec<PageId>) -> Result<(), Error> {
         self.recrawl.n_recalled += pages.len();
         self.background.send(Command::Recall(pages))
     }
 
-    /// Looks at the pages again whose sites announce changes.
+    /// Schedules visits of the pages whose sites announce changes.
     pub(super) fn take_announced(&mut self, found: &HashMap<u128, PageId>) {
         let date = self.date();
         let recrawl = &mut self.recrawl;
@@ -431,7 +440,8 @@ impl Crawl {
         }
     }
 
-    /// How long a host must wait whose next URL is a new one, if the budget has none left.
+    /// Returns how long a host whose next URL is new must wait, if the budget for new URLs is used
+    /// up.
     pub(super) fn wait_for_new(&self, host: HostId) -> Option<Duration> {
         let is_limited = self.recrawl.is_on && self.settings().recrawl.per_second > 0.0;
         let is_spent = self.recrawl.n_new < 1.0;
@@ -439,7 +449,7 @@ impl Crawl {
         (is_limited && is_spent && !has_visits).then_some(Duration::from_secs(1))
     }
 
-    /// Reads back what the visits need that were queued when the last run ended.
+    /// Reads back the data for visits that were queued when the last run ended.
     pub(super) fn recall_waiting(&mut self) -> Result<(), Error> {
         let pages: Vec<PageId> = self.recrawl.restored.iter().copied().collect();
         if pages.is_empty() {
@@ -449,14 +459,14 @@ impl Crawl {
         self.settle()
     }
 
-    /// Queues pages to be visited again.
+    /// Queues pages that were read back to be visited again.
     pub(super) fn take_recalled(&mut self, recalls: Vec<Recall>) -> Result<(), Error> {
         let n = recalls.len();
         self.recrawl.n_recalled = self.recrawl.n_recalled.saturating_sub(n);
         for (page, recalled) in recalls {
             let is_queued = self.recrawl.restored.remove(&page);
             let is_urgent = self.recrawl.urgent.remove(&page);
-            // Not committed yet, or its archive is not there at present.
+            // Not committed yet, or its archive is not available at present.
             let Some(recalled) = recalled else {
                 let tomorrow = self.date().saturating_add(DAY);
                 self.recrawl.visit_at(page, tomorrow);
@@ -474,9 +484,9 @@ impl Crawl {
     }
 
     fn queue_again(&mut self, recalled: Recalled, class: u8) {
-        let record = recalled.revisit.slot.record;
+        let record = recalled.revisit.record;
         let url = self.shared.normalize(&recalled.url, None).ok();
-        // Settings may write URLs in another way since.
+        // The settings may normalize URLs differently by now.
         let url = url.filter(|url| Fingerprint::of(url) == record.fingerprint);
         let host = url.as_ref();
         let host = host.and_then(|url| self.host_of(url, record.fingerprint.host));
@@ -511,14 +521,14 @@ impl Crawl {
     }
 
     pub(super) fn set_state(&mut self, revisit: &Revisit, state: State) {
-        let mut slot = revisit.slot;
-        slot.record.state = state;
-        slot.record.due = 0;
+        let mut record = revisit.record;
+        record.state = state;
+        record.due = 0;
         self.counters.add(Counter::ForbiddenPages, 1);
         if self.recrawl.is_on {
-            let site = site_of(&self.frontier, &slot.record);
-            self.recrawl.know(revisit.page, &slot.record, site);
+            let site = site_of(&self.frontier, &record);
+            self.recrawl.know(revisit.page, &record, site);
         }
-        self.recrawl.visited.push((revisit.page, slot));
+        self.recrawl.visited.push((revisit.page, record));
     }
 }

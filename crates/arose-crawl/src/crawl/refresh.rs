@@ -61,7 +61,8 @@ impl Refresh {
 }
 
 /// Makes the crawl in a directory visit pages as soon as politeness allows, and returns what
-/// happens to each. If no crawl is running there, the next one visits them first.
+/// happens to each. A fetched sitemap or feed stands for itself and the pages that it lists. If no
+/// crawl is running there, the next one visits them first.
 ///
 /// # Errors
 ///
@@ -69,10 +70,12 @@ impl Refresh {
 /// respond.
 pub fn refresh(folder: &Path, urls: &[String]) -> Result<Vec<(String, Refresh)>, Error> {
     if !is_crawl(folder) {
-        let message = format!("there is no crawl in `{}`", folder.display());
+        let message = format!("no crawl in `{}`", folder.display());
         return Err(Error::Settings(message));
     }
     let (order, answer) = (folder.join(ORDER), folder.join(ANSWER));
+    let mut urls = urls.to_vec();
+    urls.extend(versions::listed_pages(folder, &urls)?);
     let is_plain = |url: &&String| !url.is_empty() && !url.contains(['\n', '\r']);
     let lines: Vec<&str> = urls.iter().filter(is_plain).map(String::as_str).collect();
     live::remove(&answer)?;

@@ -87,7 +87,7 @@ pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
         n_pages: BTreeMap::new(),
         done: Repaired::default(),
     };
-    let config = crate::seen::Config {
+    let config = crate::seen::SeenConfig {
         merges: crate::seen::Merges::Here,
         ..seen_config(&settings)
     };
@@ -327,7 +327,7 @@ impl Repair<'_> {
     }
 
     /// Rebuilds the seen set from all known URLs and replaces the old one.
-    fn write_seen(&mut self, config: crate::seen::Config, mark: u64) -> Result<u64, Error> {
+    fn write_seen(&mut self, config: crate::seen::SeenConfig, mark: u64) -> Result<u64, Error> {
         let path = self.folder.join("seen.new");
         if path.exists() {
             std::fs::remove_dir_all(&path).context("removing", &path)?;

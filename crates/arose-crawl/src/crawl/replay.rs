@@ -17,7 +17,7 @@ use crate::fingerprint::Fingerprint;
 use crate::frontier::{Entry, Host, Rules, Tag, nameless};
 use crate::guard::Candidate;
 use crate::journal::{ByHost, Decoder, Event, Frame, PART, Queued, Told, push_number};
-use crate::pages::{PageId, Slot};
+use crate::pages::{PageId, Record};
 
 /// Queued URLs that are no longer to be requested, in a few bytes each.
 #[derive(Debug, Default)]
@@ -183,10 +183,10 @@ impl Restored {
             Event::UrlContents(pairs) => self.url_rules.remember(pairs),
             Event::Seen { n_urls } => self.standing.n_seen = n_urls,
             Event::Table { n_pages } => self.standing.n_pages = n_pages,
-            Event::Visited { page, slot } => {
-                let slot = Slot::from_bytes(slot);
+            Event::Visited { page, record } => {
+                let record = record.try_into().ok().and_then(Record::from_bytes);
                 let unread = || Error::damaged(Path::new(JOURNAL), "a page has no record");
-                self.visited.insert(page, slot.ok_or_else(unread)?);
+                self.visited.insert(page, record.ok_or_else(unread)?);
             }
             Event::Contents { row, log, bytes } => {
                 self.standing.row = row;

@@ -36,6 +36,7 @@ impl Crawl {
         let gifts = Gifts::of(&report);
         let parent = self.parent(&mut report);
         let of_repeat = self.leads_to_repeats(&report);
+        self.meet_words(&report);
         for found in std::mem::take(&mut report.links) {
             let (depth, n_redirects) = match found.is_redirect {
                 true => (report.depth, report.n_redirects + 1),
@@ -210,12 +211,21 @@ impl Crawl {
         if !report.is_page {
             return page.of_repeat;
         }
-        // Whoever names a seed wants what it leads to.
+        // A seed is named for the pages it links to.
         let folders = &self.frontier.hosts[report.host as usize].folders;
         report.depth > 0
             && report.revisit.is_none()
             && (page.original.is_some()
                 || folders.as_ref().is_some_and(|folders| folders.knows(page)))
+    }
+
+    /// Makes the words of a page known to the pages that are read before its links are queued.
+    fn meet_words(&mut self, report: &Report) {
+        let page = &report.novelty;
+        if report.is_page && report.revisit.is_none() && page.shape.is_some() {
+            let host = &mut self.frontier.hosts[report.host as usize];
+            host.folders.get_or_insert_default().meet(page);
+        }
     }
 
     fn record_novelty(&mut self, id: HostId, rest: &str, page: Novelty) {

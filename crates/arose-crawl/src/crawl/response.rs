@@ -31,7 +31,9 @@ impl Crawl {
             connection,
         } = completed;
         let late = self.stalled - stalled;
-        self.slowest.note(id, now.saturating_sub(since + late));
+        let host = &self.frontier.hosts[id as usize];
+        let took = now.saturating_sub(since + late);
+        self.slowest.note(id, host.authority(), took);
         if let Some(connection) = connection {
             self.idle.put(id, connection, now);
         }

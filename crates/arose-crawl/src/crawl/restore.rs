@@ -17,56 +17,56 @@ use crate::error::Context;
 use crate::fingerprint::Fingerprint;
 use crate::guard::Guard;
 use crate::journal::{ByHost, Event, Frame};
-use crate::pages::{PageId, Slot};
+use crate::pages::{PageId, Record};
 use crate::seen::{self, Entry};
 use crate::settings::{DuplicatePolicy, seconds};
 
-/// What the journal says.
+/// The state recorded in the journal.
 pub(super) struct Restored {
     pub(super) frontier: Frontier,
     pub(super) counters: Counters,
     pub(super) extent: Extent,
     pub(super) robots_extent: Extent,
     pub(super) settings: Settings,
-    /// Since 1970.
+    /// The time of the last commit, since 1970.
     pub(super) date: Duration,
-    /// The last commit that the seen set knows, and the URLs of later ones.
+    /// The mark of the last commit in the seen set, and the URLs of later commits.
     pub(super) seen_mark: u64,
     pub(super) unseen: Vec<NormalUrl>,
     pub(super) standing: Standing,
     pub(super) is_closed: bool,
     pub(super) n_urls: u64,
-    /// Tells which of the queued URLs the settings still allow; none where nobody asks.
+    /// Decides which queued URLs the settings still allow; `None` if this is not checked.
     pub(super) guard: Option<Guard>,
-    /// Queued URLs that it does not approve and that still waited.
+    /// Queued URLs that it does not approve.
     pub(super) withdrawn: Withdrawn,
-    /// URLs that it does not approve of hosts that are being restored.
+    /// URLs of hosts being restored that it does not approve.
     pub(super) unapproved: Vec<(HostId, Place)>,
-    /// What happened to hosts that are not in memory.
+    /// Events of hosts that are not in memory.
     pub(super) by_host: ByHost,
     /// What the journal knows of pages that were visited, and of those to be visited again.
-    pub(super) visited: BTreeMap<PageId, Slot>,
+    pub(super) visited: BTreeMap<PageId, Record>,
     pub(super) again: BTreeMap<Place, PageId>,
     pub(super) untrusted: HashSet<HostId>,
     pub(super) qualities: BTreeMap<HostId, Quality>,
-    /// URL rules, and where they defer URLs.
+    /// URL rules, and the URLs that they defer.
     pub(super) url_rules: dust::Lines,
     pub(super) deferred: dust::Deferred,
 }
 
-/// What the journal says of its companions: as much of them was on the disk.
+/// How much of the companions of the journal was on the disk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Standing {
     pub(super) n_seen: u64,
     /// The row of the index of contents below which all pages are in the archive.
     pub(super) row: u32,
     pub(super) committed: Committed,
-    /// Pages of the page table.
+    /// Number of pages in the page table.
     pub(super) n_pages: u32,
 }
 
 impl Standing {
-    /// As the journal has it.
+    /// Returns the state as events of the journal.
     pub(super) fn events(self) -> [Event<'static>; 3] {
         let Self {
             n_seen: n_urls,
@@ -83,8 +83,8 @@ impl Standing {
     }
 }
 
-/// What a crash left of a crawl, or a new one; nothing that is there is changed. Frames of the
-/// journal that may not have been on the disk count as far as the archive bears them out.
+/// Restores a crawl after a crash, or starts a new one; changes no existing file. Frames of the
+/// journal that may not have been on the disk count as far as the archive confirms them.
 pub(super) fn restore(
     folder: &Path,
     settings: &Settings,
@@ -118,20 +118,20 @@ pub(super) fn restore(
     Ok((journal, restored))
 }
 
-pub(super) fn seen_config(settings: &Settings) -> seen::Config {
-    seen::Config {
+pub(super) fn seen_config(settings: &Settings) -> seen::SeenConfig {
+    seen::SeenConfig {
         buffer_keys: settings.machine.seen_buffer.max(1),
         held_bytes: usize::try_from(settings.machine.max_memory / 4).unwrap_or(usize::MAX),
         merges: match settings.machine.threads {
             0 => seen::Merges::Here,
             _ => seen::Merges::Aside,
         },
-        ..seen::Config::default()
+        ..seen::SeenConfig::default()
     }
 }
 
 /// Opens the index of contents, and forgets pages whose records are not in the archive: they were
-/// judged when the last run ended, and will be fetched again.
+/// compared just before the last run ended, and will be fetched again.
 pub(super) fn open_contents(
     folder: &Path,
     restored: &Restored,
@@ -167,9 +167,9 @@ pub(super) fn open_contents(
     Ok(contents)
 }
 
-/// Dates and URLs of the records in the last two files of the archive. The pages in question were
-/// judged within a moment of each other, so records of them are not elsewhere; and if one were, its
-/// page would only be forgotten as an original.
+/// Returns the dates and URLs of the records in the last two files of the archive. The pages in
+/// question were compared shortly after each other, so no other file has records of them. If one
+/// had, its page would only be forgotten as an original.
 fn archived_names(folder: &Path, extent: Extent) -> Result<HashSet<String>, Error> {
     let mut names = HashSet::new();
     for file in extent.file.saturating_sub(1)..=extent.file {
@@ -219,7 +219,7 @@ impl Restored {
         }
     }
 
-    /// Whether the archives have what a frame says they have.
+    /// Whether the archives contain everything that a frame says they do.
     fn is_borne_out(&self, folder: &Path, frame: &Frame<'_>) -> Result<bool, Error> {
         let (mut pages, mut robots) = (self.extent, self.robots_extent);
         for (event, _) in &frame.events {
@@ -236,12 +236,12 @@ impl Restored {
     }
 }
 
-/// How long hosts rest at least when a crawl is opened again.
+/// Returns how long every host rests when a crawl is opened again.
 fn least_rest(settings: &Settings) -> Duration {
     seconds(settings.polite.delay.max(settings.polite.address_delay))
 }
 
-/// Goes on to an extent of the same file or the next one; whether that is there.
+/// Advances to an extent of the same file or the next one; returns whether it exists.
 fn advance(folder: &Path, from: &mut Extent, to: Extent) -> Result<bool, Error> {
     if to.file == from.file + 1 {
         *from = Extent {
@@ -254,7 +254,7 @@ fn advance(folder: &Path, from: &mut Extent, to: Extent) -> Result<bool, Error> 
     Ok(is_there)
 }
 
-/// Tells the seen set what a crash may have kept from it: URLs of commits that it does not know.
+/// Adds the URLs of commits that a crash kept from the seen set.
 pub(super) fn restore_seen(seen: &mut Seen, restored: &Restored, mark: u64) -> Result<(), Error> {
     for urls in restored.unseen.chunks(4096) {
         let entries: Vec<Entry<'_>> = urls

@@ -113,15 +113,13 @@ impl Crawl {
             return self.set_outcome(job.host, robots::Outcome::None);
         };
         self.frontier.hosts[job.host as usize].rules = Rules::Awaited;
-        self.frontier.hosts[host as usize]
-            .jobs
-            .push_back(RobotsJob {
-                host: job.host,
-                rest: url.rest().into(),
-                n_redirects: job.n_redirects + 1,
-                n_tries: 0,
-            });
-        self.frontier.advance(host);
+        let job = RobotsJob {
+            host: job.host,
+            rest: url.rest().into(),
+            n_redirects: job.n_redirects + 1,
+            n_tries: 0,
+        };
+        self.frontier.push_job(host, job);
         Ok(())
     }
 

@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn issue_27_requests_for_learning_come_back() {
         let mut lines = Lines::default();
-        let rule = Standing::new("a.b", arose::dust::Rule::Www, State::Active);
+        let rule = Standing::new("a.b", arose::dust::PartRule::Www, State::Active);
         let errand = Errand::Audit {
             url: "http://www.a.b/".to_owned(),
         };

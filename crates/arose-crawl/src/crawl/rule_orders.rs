@@ -37,7 +37,7 @@ impl Crawl {
         let mut n_full = 0;
         let Some(learner) = &mut self.dust.learner else {
             live::remove(&path)?;
-            let message = "URL rules are off (rules.on), so none were taken";
+            let message = "URL rules are off (rules.on), so the changes were ignored";
             return Ok(Some(message.to_owned()));
         };
         for rule in &rules {
@@ -47,7 +47,7 @@ impl Crawl {
         self.commit_all()?;
         live::remove(&path)?;
         let n_taken = rules.len() as u64 - n_full;
-        let mut message = format!("URL rules taken: {n_taken}");
+        let mut message = format!("URL rules changed: {n_taken}");
         if n_bad + n_full > 0 {
             message.push_str(&format!(
                 "; lines that are not rules: {n_bad}, rules above the limit: {n_full}"
@@ -87,7 +87,7 @@ pub fn url_rules(folder: &Path) -> Result<Vec<UrlRule>, Error> {
 /// If there is no crawl in the directory, or it cannot be written.
 pub fn order_rules(folder: &Path, wanted: &[UrlRule]) -> Result<(), Error> {
     if !is_crawl(folder) {
-        let message = format!("there is no crawl in `{}`", folder.display());
+        let message = format!("no crawl in `{}`", folder.display());
         return Err(Error::Settings(message));
     }
     let path = folder.join(ORDER);

@@ -1,35 +1,36 @@
 //! The crawl loop.
 
+use super::background::Command;
 use super::*;
 use crate::counters::Counter;
-use crate::frontier::Stage;
+use crate::frontier::{Host, Rules, Stage};
 use crate::load::{self, Sample};
 use crate::settings::seconds;
 use crate::statistics::LineKind;
 use crate::turns::STALL;
 
-/// How often the load is looked at and the state shown.
+/// How often the load is checked and the state is published.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long requests in flight are waited for when the crawl is to end.
+/// How long open requests are waited for when the crawl ends.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long scores of pages are waited for when nothing else is left to do.
 const SCORES: Duration = Duration::from_secs(30);
 
-/// Hosts that are looked at in one turn for what need not be in memory.
+/// Maximum number of hosts per turn that are examined for the shelf.
 const MAX_SHELVED: usize = 256;
 
-/// Answers that are taken in before requests are made.
+/// Maximum number of results that are processed before requests are sent.
 const BURST: usize = 64;
 
 impl Crawl {
-    /// Crawls until there is nothing left to do, a limit is reached, or `control` says to stop;
-    /// then waits for what is in flight and leaves a state that can be resumed.
+    /// Crawls until nothing is left to do, a limit is reached, or `control` says to stop. Then
+    /// waits for open requests and leaves a state that can be resumed.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be read or written. It can be resumed from the last commit.
+    /// If the directory cannot be read or written. The crawl can be resumed from the last commit.
     pub async fn run(&mut self, control: &Control) -> Result<Summary, Error> {
         let mut ticked = self.now();
         let mut before = self.counters.clone();
@@ -52,6 +53,7 @@ impl Crawl {
             self.queue_found()?;
             self.take_replies()?;
             self.take_hosts()?;
+            self.recall_some();
             let now = self.now();
             if now - ticked >= TICK {
                 self.tick(control, &before, LineKind::Next)?;
@@ -76,6 +78,7 @@ impl Crawl {
                 if !self.awaits_scores() || now - since >= patience {
                     self.close()?;
                     self.tick(control, &before, LineKind::Last)?;
+                    self.settle()?;
                     return self.summary(end);
                 }
             } else {
@@ -87,7 +90,7 @@ impl Crawl {
         }
     }
 
-    /// Takes down how long a turn took.
+    /// Records the duration of a turn.
     fn end_turn(&mut self, begun: Duration) {
         let took = self.now() - begun;
         self.turns.note(took);
@@ -96,7 +99,7 @@ impl Crawl {
         }
     }
 
-    /// Takes in what has arrived.
+    /// Processes what has arrived.
     fn take_arrived(&mut self, burst: &mut Vec<Arrived>) -> Result<(), Error> {
         for arrived in burst.drain(..) {
             self.take(arrived)?;
@@ -142,7 +145,8 @@ impl Crawl {
         if let Some(overdue) = self.topic.as_ref().and_then(|topic| topic.overdue()) {
             due = due.min(overdue);
         }
-        if self.can_look_up() || !self.found.is_empty() {
+        let can_recall = self.dust.is_recalling() && !self.frontier.hosts.is_behind();
+        if self.can_look_up() || can_recall || !self.found.is_empty() {
             due = now;
         }
         let due = self.start + due;
@@ -171,27 +175,27 @@ impl Crawl {
         self.background.is_behind() || self.frontier.hosts.is_behind()
     }
 
-    /// Whether all that came has been read.
+    /// Whether everything that arrived has been processed.
     fn has_read_all(&self) -> bool {
         let background = &self.background;
         let n_arriving = self.frontier.hosts.n_arriving();
         let n_awaited = background.n_reading + background.n_asked + background.n_recalls;
-        let is_asking = n_awaited + n_arriving > 0;
+        let is_asking = n_awaited + n_arriving > 0 || self.dust.is_recalling();
         !is_asking && self.workers.n_open == 0 && self.found.is_empty() && self.n_held() == 0
     }
 
-    /// Pages that wait for their scores.
+    /// Returns the number of pages that wait for their scores.
     fn n_held(&self) -> usize {
         self.topic.as_ref().map_or(0, |topic| topic.n_held())
     }
 
-    /// Whether scores are under way of pages that did not wait for them.
+    /// Whether scores are outstanding for pages that did not wait for them.
     fn awaits_scores(&self) -> bool {
         self.topic.as_ref().is_some_and(|topic| topic.n_late() > 0)
     }
 
-    /// Whether somebody waits for the end: what is in flight then has little time, and is asked for
-    /// again by the next run.
+    /// Whether the run must end soon. Open requests then have little time, and are sent again by
+    /// the next run.
     fn is_urgent(&self, control: &Control) -> bool {
         control.is_stopped() || self.is_late(control)
     }
@@ -225,26 +229,40 @@ impl Crawl {
         }
     }
 
-    fn limit_reached(&self, control: &Control) -> Option<End> {
-        let stop = &self.settings().stop;
-        let is_over = |limit: u64, value: u64| limit > 0 && value >= limit;
+    fn limit_reached(&mut self, control: &Control) -> Option<End> {
         if control.is_stopped() {
             return Some(End::Stopped);
         }
+        let limit = self.limit_of_run(control)?;
+        self.limit = Some(limit);
+        Some(match limit {
+            Limit::Outage => End::Waiting,
+            Limit::Pages | Limit::Bytes | Limit::Time => End::Limit,
+        })
+    }
+
+    fn limit_of_run(&self, control: &Control) -> Option<Limit> {
+        let stop = &self.settings().stop;
+        let is_over = |limit: u64, value: u64| limit > 0 && value >= limit;
         let outage = seconds(stop.outage);
-        if !outage.is_zero() && self.outage.lasted(self.now()) >= outage {
-            return Some(End::Waiting);
-        }
         let n_reading = self.background.n_reading + self.frontier.n_coming;
         let n_open = self.n_in_flight + n_reading + self.n_reported + self.n_held();
         let n_answers = self.counters.get(Counter::Pages) + (n_open + self.workers.n_open) as u64;
-        let is_reached = is_over(stop.pages, n_answers)
-            || is_over(stop.bytes, self.counters.get(Counter::Bytes))
-            || self.is_late(control);
-        is_reached.then_some(End::Limit)
+        let is_cut_off = !outage.is_zero() && self.outage.lasted(self.now()) >= outage;
+        let limits = [
+            (is_cut_off, Limit::Outage),
+            (is_over(stop.pages, n_answers), Limit::Pages),
+            (
+                is_over(stop.bytes, self.counters.get(Counter::Bytes)),
+                Limit::Bytes,
+            ),
+            (self.is_late(control), Limit::Time),
+        ];
+        let reached = limits.into_iter().find(|(is_reached, _)| *is_reached);
+        reached.map(|(_, limit)| limit)
     }
 
-    /// Looks at the last second, and shows the state of the crawl.
+    /// Evaluates the last second, and publishes the state of the crawl.
     fn tick(&mut self, control: &Control, before: &Counters, line: LineKind) -> Result<(), Error> {
         let now = self.now();
         self.take_orders(control)?;
@@ -260,6 +278,7 @@ impl Crawl {
         });
         self.idle.drop_old(now);
         self.frontier.rebalance();
+        self.frontier.name_sites();
         self.visit_pages()?;
         let snapshot = Snapshot {
             counters: self.counters.clone(),
@@ -282,17 +301,15 @@ impl Crawl {
             n_active_rules: self.dust.n_active(),
             url_rules: self.dust.shown(),
         };
-        let rows = self.slowest.rows();
-        let rows = rows.iter();
-        let slowest: Vec<(&str, f64)> = rows
-            .map(|&(host, ms)| (self.frontier.hosts[host as usize].authority(), ms))
-            .collect();
-        self.statistics.write(line, &snapshot, &slowest)?;
+        let slowest = self.slowest.rows();
+        if let Some(line) = self.statistics.next_line(line, &snapshot, &slowest) {
+            self.background.send(Command::Statistics(line))?;
+        }
         control.show(snapshot);
         Ok(())
     }
 
-    /// The best URLs of the hosts that go first, as far as they are in memory.
+    /// Returns the best URLs of the hosts that come first, as far as they are in memory.
     fn next_urls(&self) -> Vec<Standing> {
         const N_LISTED: usize = 10;
         let hosts = self.frontier.bench.best(N_LISTED).into_iter();
@@ -304,26 +321,46 @@ impl Crawl {
         told.collect()
     }
 
-    /// Hosts at which URLs wait that budgets or limits leave there.
-    fn n_full_hosts(&mut self) -> Result<u64, Error> {
-        let mut n_full = 0;
+    /// Hosts at which URLs wait that budgets or limits leave there, and those at which they wait
+    /// because the host requires too long a delay.
+    fn n_held_hosts(&self) -> (u64, u64) {
+        let date = (self.seams.clock)().as_secs();
+        let (mut n_full, mut n_deferred) = (0, 0);
         for id in 0..self.frontier.hosts.len() as HostId {
             if self.frontier.hosts.may_have_work(id) {
-                let host = &self.frontier.hosts[id as usize];
-                let is_full = host.stage == Stage::Parked || self.has_all_pages(host);
-                n_full += u64::from(is_full && host.has_work());
-                self.frontier.hosts.shelve(2)?;
+                let held = |host: &Host| self.is_held(host, date);
+                let (is_full, is_deferred) = self.frontier.hosts.show(id, held);
+                n_full += u64::from(is_full);
+                n_deferred += u64::from(is_deferred);
             }
         }
-        Ok(n_full)
+        (n_full, n_deferred)
+    }
+
+    /// Whether URLs wait at a host because of a budget or limit, or because of its delay.
+    fn is_held(&self, host: &Host, date: u64) -> (bool, bool) {
+        let is_full = host.stage == Stage::Parked || self.has_all_pages(host);
+        let robots = match &host.rules {
+            Rules::Known(robots, _) => Some(&**robots),
+            _ => None,
+        };
+        let polite = &self.settings().polite;
+        let is_deferred = !is_full && host.pace.is_deferred(robots, polite, date);
+        let has_work = host.has_work();
+        (is_full && has_work, is_deferred && has_work)
     }
 
     fn summary(&mut self, end: End) -> Result<Summary, Error> {
+        let (n_full_hosts, n_deferred_hosts) = self.n_held_hosts();
+        self.frontier.hosts.check()?;
         Ok(Summary {
-            n_full_hosts: self.n_full_hosts()?,
+            n_full_hosts,
+            n_deferred_hosts,
             bad_seeds: self.bad_seeds.clone(),
             counters: self.counters.clone(),
+            before: self.before.clone(),
             end,
+            limit: self.limit,
             n_queued: self.frontier.n_queued,
             n_lost: self.frontier.n_lost(),
             n_aside: self.frontier.n_aside(),

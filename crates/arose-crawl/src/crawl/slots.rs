@@ -13,10 +13,9 @@
 //! time out.
 
 use std::collections::VecDeque;
-use std::ops::IndexMut;
 use std::time::Duration;
 
-use crate::frontier::{Host, Stage};
+use crate::frontier::{Host, Hosts, Stage};
 use crate::journal::HostId;
 
 /// Duration after which a request is slow.
@@ -61,15 +60,15 @@ impl Slots {
     }
 
     /// Counts requests separately that have become slow.
-    pub(super) fn age<H>(&mut self, hosts: &mut H, now: Duration)
-    where
-        H: IndexMut<usize, Output = Host>,
-    {
+    pub(super) fn age(&mut self, hosts: &mut Hosts, now: Duration) {
         while let Some(&(since, id)) = self.started.front()
             && since + SLOW <= now
         {
             self.started.pop_front();
-            let host = &mut hosts[id as usize];
+            // A host with an open request is in memory.
+            let Some(host) = hosts.warm(id) else {
+                continue;
+            };
             let is_open = host.stage == Stage::Busy && host.asked_at == since;
             if is_open && !host.counts_as_slow {
                 host.counts_as_slow = true;
@@ -97,10 +96,12 @@ mod tests {
     #[test]
     fn slow_requests_are_counted_apart() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();
-        let mut hosts: Vec<Host> = (0..3).map(|_| Host::named(url.origin(), 0)).collect();
+        let mut hosts = Hosts::default();
+        (0..3).for_each(|hash| hosts.push(Host::named(url.origin(), 0), hash));
         let mut slots = Slots::default();
         let at = Duration::from_millis;
-        for (id, host) in (0..).zip(&mut hosts) {
+        for id in 0..3 {
+            let host = &mut hosts[id as usize];
             host.stage = Stage::Busy;
             slots.begin(id, host, at(0));
         }
@@ -125,7 +126,8 @@ mod tests {
     #[test]
     fn issue_22_a_host_without_a_request_is_not_slow() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();
-        let mut hosts = vec![Host::named(url.origin(), 0)];
+        let mut hosts = Hosts::default();
+        hosts.push(Host::named(url.origin(), 0), 0);
         let mut slots = Slots::default();
         let at = Duration::from_millis;
         slots.begin(0, &mut hosts[0], at(0));

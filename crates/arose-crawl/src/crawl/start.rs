@@ -64,7 +64,7 @@ fn check(
     seams: &Seams,
     seeds: &Seeds,
 ) -> Result<Seeded, Error> {
-    archive::Config::new(settings)?;
+    archive::ArchiveConfig::new(settings)?;
     Fetchers::new(settings, Rc::clone(&seams.connector))?;
     let mut seeded = Seeded::read(folder)?;
     add_files(&mut seeded, seeds, settings);
@@ -104,7 +104,7 @@ fn check(
 /// part of a crawl.
 fn add_files(seeded: &mut Seeded, seeds: &Seeds, settings: &Settings) {
     let normalizer = crate::url::Normalizer {
-        files: crate::url::Files::Accept,
+        files: crate::url::FileUrls::Accept,
         ..page::normalizer(settings)
     };
     for seed in seeds.pages.iter().chain(&seeds.sitemaps) {

@@ -22,33 +22,34 @@ use crate::page;
 use crate::pages::{TABLE, Table};
 use crate::settings::seconds;
 
-/// Where a journal ends at the latest. Far less than the rest comes between two commits.
+/// The position at which a journal ends at the latest. The remaining space is far more than one
+/// commit needs.
 const LAST_PLACE: Place = MAX_PLACE - (1 << 36);
 
-/// Seconds between two points that survive the end of the machine.
+/// Time between two points that survive a power failure.
 const SYNC: Duration = Duration::from_secs(30);
 
-/// Bytes of events that are gathered at most before they are committed.
-const MAX_PENDING: usize = 8 << 20;
+/// Bytes of events after which they are committed. Reading them takes ten times as much memory.
+const MAX_PENDING: usize = 1 << 20;
 
 impl Crawl {
-    /// Opens the crawl in a folder, or begins one there.
+    /// Opens the crawl in a directory, or starts one there.
     ///
     /// # Errors
     ///
-    /// If the folder is in use, damaged or cannot be written, or settings cannot be used.
+    /// If the directory is in use, damaged or cannot be written, or the settings are invalid.
     pub fn open(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
         let mut crawl = Self::restore(folder, settings, seams)?;
         crawl.begin_all()?;
         Ok(crawl)
     }
 
-    /// Has all requests answered by this fetcher from now on, in place of HTTP and local files.
+    /// Uses this fetcher for all further requests, in place of HTTP and local files.
     pub fn fetch_with(&mut self, fetcher: Rc<dyn Fetch>) {
         self.fetcher.replace(Some(fetcher));
     }
 
-    /// Opens the crawl in a folder to ask for nothing but what is lost for now.
+    /// Opens the crawl in a directory to request only the URLs that are lost for now.
     ///
     /// # Errors
     ///
@@ -60,8 +61,8 @@ impl Crawl {
         Ok(crawl)
     }
 
-    /// Has all hosts wait where they have to. Afterwards those that are not in memory are left to
-    /// a thread.
+    /// Puts all hosts where they have to wait. From then on, a thread keeps those that are not in
+    /// memory.
     fn begin_all(&mut self) -> Result<(), Error> {
         self.ask_for_lost()?;
         self.advance_all()?;
@@ -72,7 +73,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// What was lost is asked for again.
+    /// Makes lost URLs be requested again.
     fn ask_for_lost(&mut self) -> Result<(), Error> {
         for id in 0..self.frontier.hosts.len() as HostId {
             if self.frontier.hosts.has_lost(id) {
@@ -95,7 +96,7 @@ impl Crawl {
     }
 
     fn restore(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
-        // What is wrong with the topic is said before anything is written.
+        // Problems of the topic are reported before anything is written.
         focus::check(folder, settings.focus.is_on(), is_crawl(folder))?;
         let judge = Judge::of(&settings.focus)?.map(Arc::new);
         disk::create_folder(folder).context("creating", folder)?;
@@ -108,7 +109,7 @@ impl Crawl {
         }
         let (mut journal, restored) = restore(folder, &settings, guard, date)?;
         journal.cut()?;
-        let config = archive::Config::new(&settings)?;
+        let config = archive::ArchiveConfig::new(&settings)?;
         let date = (seams.clock)().as_secs() as i64;
         let pages = folder.join(ARCHIVE);
         let archive = Archive::open(&pages, restored.extent, config.clone(), date)?;
@@ -124,7 +125,7 @@ impl Crawl {
             )?)),
             false => None,
         };
-        let n_host_pages = match settings.host.values().any(|host| host.max_pages.is_some()) {
+        let n_host_pages = match settings.limits_pages() {
             true => log::pages_by_host(folder)?,
             false => HashMap::new(),
         };
@@ -156,6 +157,7 @@ impl Crawl {
             }
             None => (None, None),
         };
+        let (statistics, statistics_file) = Statistics::open(folder)?;
         let files = Files {
             n_new: seen.n_new(),
             journal,
@@ -168,11 +170,12 @@ impl Crawl {
             n_queued: restored.frontier.n_queued + dust.deferred.n(),
             rewriting: Rewriting::default(),
             log: Log::open(folder)?,
+            statistics: statistics_file,
             table,
             visited: Vec::new(),
             focus: focus_files,
         };
-        // Every request in flight and every lookup has room for its answer.
+        // Every open request and every lookup has room for its result.
         let (sent, arrived) = mpsc::channel(2 * settings.fetch.in_flight.max(1) + 1024);
         let mut crawl = Self {
             folder: folder.to_owned(),
@@ -182,7 +185,7 @@ impl Crawl {
                 seconds(settings.fetch.idle),
             ),
             load: Load::new(settings),
-            statistics: Statistics::open(folder)?,
+            statistics,
             lines: String::new(),
             given_up: Vec::new(),
             slowest: Slowest::default(),
@@ -193,6 +196,8 @@ impl Crawl {
             journal: Draft::new(next),
             n_new: files.n_new,
             background: Background::new(files, settings.fetch.in_flight),
+            before: restored.counters.clone(),
+            limit: None,
             counters: restored.counters,
             fetcher: Rc::new(fetcher),
             bad_seeds: Vec::new(),
@@ -236,7 +241,8 @@ impl Crawl {
         crawl.withdraw(&restored.withdrawn)?;
         crawl.recall_if_off()?;
         crawl.resume_errands();
-        // What only the system had of the last run should not have to be looked at again.
+        // Data of the last run that only the operating system has should not have to be checked
+        // again.
         if !is_synced {
             crawl.background.send(Command::Sync)?;
             crawl.settle()?;
@@ -244,7 +250,7 @@ impl Crawl {
         Ok(crawl)
     }
 
-    /// Takes the URLs off the queue that the settings do not allow any more.
+    /// Removes the queued URLs that the settings no longer allow.
     fn withdraw(&mut self, withdrawn: &Withdrawn) -> Result<(), Error> {
         for (id, place) in withdrawn.iter() {
             self.counters.add(Counter::Withdrawn, 1);
@@ -257,7 +263,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Commits if it is time to, and the store has done with earlier commits.
+    /// Commits if it is time to and the store has completed earlier commits.
     pub(super) fn commit_if_due(&mut self) -> Result<(), Error> {
         let now = self.now();
         let is_due = now - self.committed >= seconds(self.settings().archive.commit);
@@ -272,7 +278,7 @@ impl Crawl {
     }
 
     /// Has all that happened survive the end of the process, soon.
-    fn commit(&mut self) -> Result<(), Error> {
+    pub(super) fn commit(&mut self) -> Result<(), Error> {
         self.committed = self.now();
         for event in self.frontier.take_changes() {
             self.journal.push(event);
@@ -303,7 +309,7 @@ impl Crawl {
         self.background.send(Command::Commit(Box::new(commit)))
     }
 
-    /// Takes in what the store and the reader have to say.
+    /// Processes the replies of the store and of the reader.
     pub(super) fn take_replies(&mut self) -> Result<(), Error> {
         while let Some(reply) = self.background.try_next()? {
             self.take_reply(reply)?;
@@ -325,7 +331,13 @@ impl Crawl {
                 self.journal.note_written(end);
                 Ok(())
             }
-            Reply::Synced | Reply::Tidied => Ok(()),
+            Reply::Synced | Reply::Tidied | Reply::Noted => Ok(()),
+            Reply::Counted(n_pages) => {
+                // Beside those of the time since then.
+                let n_pages = n_pages.into_iter();
+                n_pages.for_each(|(name, n)| *self.n_host_pages.entry(name).or_default() += n);
+                Ok(())
+            }
             Reply::Recalled(recalls) => self.take_recalled(recalls),
             Reply::Located(Wanted::Order, found) => self.take_located(&found),
             Reply::Located(Wanted::Signals, found) => {
@@ -337,7 +349,7 @@ impl Crawl {
         }
     }
 
-    /// Waits until the store has done all that it was told to.
+    /// Waits until the store has executed all commands.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         while self.background.is_busy() {
             if let Some(reply) = self.background.next()? {
@@ -350,7 +362,23 @@ impl Crawl {
         self.frontier.hosts.check()
     }
 
-    /// Commits all that happened, links on their way included; returns when that is done.
+    /// Waits until the threads have less to do. They are left with something, so that they and this
+    /// thread work at the same time.
+    pub(super) fn catch_up(&mut self) -> Result<(), Error> {
+        while self.background.is_behind()
+            && let Some(reply) = self.background.next()?
+        {
+            self.take_reply(reply)?;
+        }
+        while self.frontier.hosts.is_busy()
+            && let Some((id, arriving)) = self.frontier.hosts.wait_arrived()?
+        {
+            self.take_host(id, &arriving)?;
+        }
+        self.frontier.hosts.check()
+    }
+
+    /// Commits all changes, including links that are being looked up; returns when that is done.
     pub(super) fn commit_all(&mut self) -> Result<(), Error> {
         self.queue_found()?;
         self.settle()?;
@@ -358,7 +386,7 @@ impl Crawl {
         self.settle()
     }
 
-    /// Commits, and says that nothing was in flight.
+    /// Commits, and records that no request was open.
     pub(super) fn close(&mut self) -> Result<(), Error> {
         if let Some(topic) = &mut self.topic {
             topic.close();
@@ -369,13 +397,13 @@ impl Crawl {
         self.journal.push(Event::Closed);
         self.commit()?;
         self.background.send(Command::Sync)?;
-        // Once more, for the note of how far the first one went.
+        // Again, so that the note of how much the first one synced is on disk too.
         self.background.send(Command::Sync)?;
         self.settle()
     }
 }
 
-/// Files of a crawl's folder.
+/// Files in the directory of a crawl.
 pub(crate) const JOURNAL: &str = "journal";
 pub(crate) const SEEN: &str = "seen";
 pub(crate) const CONTENTS: &str = "contents";
@@ -390,7 +418,7 @@ pub(super) fn lock(folder: &Path) -> Result<disk::Lock, Error> {
     })
 }
 
-/// The address of a host with its port.
+/// Returns the IP address of a host with its port.
 pub(super) fn socket(host: &crate::frontier::Host, address: IpAddr) -> SocketAddr {
     SocketAddr::new(address, host.port())
 }

@@ -10,26 +10,27 @@ use crate::fetch::Request;
 use crate::frontier::{Arriving, Host, PROBE, Rules, Stage, Taken};
 use crate::guard::{Candidate, Guard, Reason};
 use crate::journal::{Event, Kind};
-use crate::names::Known;
+use crate::log::Line;
+use crate::names::HostAddress;
 use crate::pace::{DEFERRED, opens_in};
 use crate::robots::Robots;
 
-/// URLs that are looked at in one turn, where robots.txt disallows one after another.
+/// Maximum number of URLs examined in one turn if robots.txt disallows one after another.
 const MAX_SKIPS: usize = 1000;
 
-/// Hosts whose addresses are asked for in one turn.
+/// Maximum number of hosts per turn whose IP addresses are looked up.
 const MAX_RESOLVED: usize = 1000;
 
-/// What a host is asked for.
+/// What to request from a host.
 enum Next {
     Page(Box<Page>),
-    /// Its URL is being read.
+    /// Its URL is being read from the file.
     Reading,
     Nothing,
 }
 
 impl Crawl {
-    /// Starts as many requests as may be made now.
+    /// Sends as many requests as are allowed now.
     pub(super) fn take_turns(&mut self) -> Result<(), Error> {
         let now = self.now();
         self.slots.age(
@@ -50,14 +51,14 @@ impl Crawl {
         Ok(())
     }
 
-    /// Whether another request may be under way.
+    /// Whether another request may be open.
     pub(super) fn has_slot(&self) -> bool {
         let limit = self.load.limit;
         let n_reading = self.background.n_reading + self.frontier.n_coming;
         self.n_in_flight + n_reading - self.slots.n_apart(limit) < limit
     }
 
-    /// Goes on with hosts that have come into memory.
+    /// Continues with hosts that were read into memory.
     pub(super) fn take_hosts(&mut self) -> Result<(), Error> {
         while let Some((id, arriving)) = self.frontier.hosts.next_arrived() {
             self.take_host(id, &arriving)?;
@@ -82,6 +83,13 @@ impl Crawl {
         if arriving.advances {
             self.frontier.advance(id);
         }
+        if arriving.recalls {
+            self.recall_host(id);
+        }
+        for &(tag, number) in &arriving.lifts {
+            let lifted = self.frontier.lift(id, tag, number);
+            self.note_weight(id, lifted);
+        }
         for &(rest_hash, mass) in &arriving.masses {
             let changed = self.frontier.reweigh(id, rest_hash, mass);
             self.note_weight(id, changed);
@@ -94,14 +102,14 @@ impl Crawl {
         Ok(())
     }
 
-    /// Whether an address can be looked for now.
+    /// Whether a DNS lookup may start now.
     pub(super) fn can_look_up(&self) -> bool {
         !self.frontier.unresolved.is_empty()
             && self.names.has_room()
             && !self.frontier.hosts.is_behind()
     }
 
-    /// Looks up the addresses that are wanted, as far as lookups may be made.
+    /// Starts the DNS lookups that are needed, as far as allowed.
     pub(super) fn look_up(&mut self) {
         let now = self.now();
         for _ in 0..MAX_RESOLVED {
@@ -122,7 +130,7 @@ impl Crawl {
         }
     }
 
-    /// Moves a host on that waits for its address.
+    /// Continues with a host that waits for its IP address.
     pub(super) fn resolve(&mut self, id: HostId, now: Duration) {
         if !self.frontier.hosts.bring(id) {
             self.frontier.hosts.arriving(id).resolves = true;
@@ -135,22 +143,23 @@ impl Crawl {
             return;
         }
         match self.names.want(host.name(), id, now) {
-            Known::At(address) => {
+            HostAddress::At(address) => {
                 host.address = Some(address);
                 host.pace.n_failures = 0;
                 host.stage = Stage::Rest;
                 self.frontier.advance(id);
             }
-            Known::Soon => {}
-            Known::Nowhere(NoAddress::Unknown, _) => {
+            HostAddress::Soon => {}
+            HostAddress::Nowhere(NoAddress::Unknown, _) => {
                 self.counters.add(Counter::UnknownNames, 1);
                 self.give_up(id);
             }
-            Known::Nowhere(NoAddress::Failed, until) => {
-                // While DNS servers fail for all names, that says nothing of this one.
+            HostAddress::Nowhere(NoAddress::Failed, until) => {
+                // While DNS servers fail for all names, the failure of one name means nothing.
                 let counts = !self.names.are_failing();
                 host.pace.n_failures = host.pace.n_failures.saturating_add(u8::from(counts));
                 if host.pace.n_failures > self.settings().fetch.tries {
+                    self.log_nameless(id);
                     self.lose_host(id);
                     self.later.push(Reverse((now + PROBE, id)));
                 } else {
@@ -160,7 +169,7 @@ impl Crawl {
         }
     }
 
-    /// Moves the hosts on that have waited long enough for names.
+    /// Continues with the hosts that have waited long enough for DNS lookups.
     pub(super) fn wake(&mut self, now: Duration) {
         while let Some(&Reverse((time, id))) = self.later.peek()
             && time <= now
@@ -170,7 +179,7 @@ impl Crawl {
         }
     }
 
-    /// Drops all that waits at a host whose name does not exist.
+    /// Drops all URLs queued at a host whose name does not exist.
     pub(super) fn give_up(&mut self, id: HostId) {
         let host = &mut self.frontier.hosts[id as usize];
         host.stage = Stage::Rest;
@@ -184,11 +193,24 @@ impl Crawl {
         self.drop_jobs(id);
     }
 
-    /// Writes down why a queued URL is given up without a request.
+    /// Logs why a queued URL is given up without a request.
     fn log_untried(&mut self, id: HostId, text: &Text, reason: &str) {
         let origin = &self.frontier.hosts[id as usize].origin;
         let date = (self.seams.clock)().as_secs() as i64;
         self.lines.push_str(&text.untried(origin, reason, date));
+    }
+
+    /// Writes down that the DNS servers of a host fail, for the URL that it would have been asked
+    /// for first.
+    fn log_nameless(&mut self, id: HostId) {
+        let origin = &self.frontier.hosts[id as usize].origin;
+        let line = Line {
+            date: (self.seams.clock)().as_secs() as i64,
+            reason: "dns-failed",
+            url: &format!("{origin}/robots.txt"),
+            ..Line::default()
+        };
+        self.lines.push_str(&line.text());
     }
 
     /// Leaves a host alone that cannot be reached. All that waits there is lost for now: it is
@@ -204,7 +226,7 @@ impl Crawl {
         self.drop_jobs(id);
     }
 
-    /// Takes down that a URL is lost for now.
+    /// Records that a URL is lost for now.
     pub(super) fn lose_url(&mut self, id: HostId, ticket: Ticket) {
         let until = self.now() + PROBE;
         if let Some(turn) = self.open.remove(&ticket) {
@@ -216,7 +238,7 @@ impl Crawl {
         }
     }
 
-    /// Takes down that a host can be reached again.
+    /// Records that a host can be reached again.
     pub(super) fn find_host(&mut self, id: HostId) {
         let host = &mut self.frontier.hosts[id as usize];
         host.has_answered = true;
@@ -226,8 +248,7 @@ impl Crawl {
         }
     }
 
-    /// Forgets what was to be fetched of a host for robots.txt: hosts that wait for a file there
-    /// will have none.
+    /// Drops the robots.txt requests to a host. Other hosts that wait for a file there get none.
     fn drop_jobs(&mut self, id: HostId) {
         let jobs = std::mem::take(&mut self.frontier.hosts[id as usize].jobs);
         for job in jobs.into_iter().filter(|job| job.host != id) {
@@ -235,16 +256,16 @@ impl Crawl {
         }
     }
 
-    /// Takes a URL that was fetched or read off the queue for good.
+    /// Completes a URL that was fetched or read.
     pub(super) fn done_with(&mut self, host: HostId, ticket: Ticket) {
         if let Some(turn) = self.open.remove(&ticket) {
             self.done(host, turn.place);
         }
     }
 
-    /// Takes a URL off the queue for good.
+    /// Removes a URL from the queue permanently.
     pub(super) fn done(&mut self, host: HostId, place: Place) {
-        // A page that was visited again was counted when it was fetched first.
+        // A page that was visited again was counted at its first fetch.
         let event = match self.end_visit(host, place) {
             true => Event::Dropped { host, place },
             false => Event::Done { host, place },
@@ -253,14 +274,14 @@ impl Crawl {
         self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
     }
 
-    /// Takes a URL off the queue that is not to be requested.
+    /// Removes a URL from the queue that must not be requested.
     pub(super) fn drop_url(&mut self, host: HostId, place: Place) {
         self.forbid(host, place);
         self.journal.push(Event::Dropped { host, place });
         self.frontier.n_queued = self.frontier.n_queued.saturating_sub(1);
     }
 
-    /// Asks a host that was taken off the workbench, or gives it free again.
+    /// Sends a request to a host that was taken off the workbench, or releases the host.
     fn begin(&mut self, id: HostId, now: Duration) -> Result<(), Error> {
         let host = &mut self.frontier.hosts[id as usize];
         let Some(address) = host.address else {
@@ -271,16 +292,16 @@ impl Crawl {
             self.frontier.release(id, next, address, now);
             return Ok(());
         }
-        // A name that was forgotten is asked for again, as that of a new host.
+        // If the host name was forgotten, it is looked up again, as that of a new host.
         let is_file = host.is_file();
         if !is_file && !self.names.knows(host.name()) {
             host.address = None;
             self.frontier.release(id, now, address, now);
             return Ok(());
         }
-        // Asks anew where the answer has become old; the old one is used meanwhile.
+        // Starts a new lookup if the result is too old, which is used in the meantime.
         if !is_file
-            && let Known::At(current) = self.names.want(host.name(), id, now)
+            && let HostAddress::At(current) = self.names.want(host.name(), id, now)
             && current != address
         {
             host.address = Some(current);
@@ -338,11 +359,11 @@ impl Crawl {
         Ok(())
     }
 
-    /// Asks for the next page of a host, or gives it free again.
+    /// Requests the next page of a host, or releases the host.
     fn ask_for(&mut self, id: HostId, address: IpAddr, next: Next, now: Duration) {
         match next {
             Next::Page(page) => {
-                // Budgets are for new pages.
+                // Budgets are for new pages only.
                 if page.revisit.is_none() {
                     self.recrawl.spend_new();
                     self.count_page(id);
@@ -356,7 +377,7 @@ impl Crawl {
         }
     }
 
-    /// Goes on with a host whose URL was read back.
+    /// Continues with a host whose URL was read back.
     pub(super) fn go_on(&mut self, id: HostId, turn: Turn, text: &Text) -> Result<(), Error> {
         let now = self.now();
         let host = &mut self.frontier.hosts[id as usize];
@@ -377,7 +398,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Whether as many pages were fetched of a host as the settings allow for it.
+    /// Whether the host has reached the maximum number of pages in its settings.
     pub(super) fn has_all_pages(&self, host: &Host) -> bool {
         let settings = self.settings().of_host(&host.origin, host.name());
         let most = settings.and_then(|settings| settings.max_pages);
@@ -385,7 +406,7 @@ impl Crawl {
         most.is_some_and(|most| n_pages() >= most)
     }
 
-    /// Counts a request for a page, where their number is limited.
+    /// Counts a request for a page, if the number is limited.
     fn count_page(&mut self, id: HostId) {
         let host = &self.frontier.hosts[id as usize];
         let settings = self.settings().of_host(&host.origin, host.name());
@@ -394,7 +415,7 @@ impl Crawl {
         }
     }
 
-    /// The next URL of a host that may be fetched.
+    /// Returns the next URL of a host that may be fetched.
     fn next_page(&mut self, id: HostId, robots: &Robots, now: Duration) -> Result<Next, Error> {
         for _ in 0..MAX_SKIPS {
             let host = &mut self.frontier.hosts[id as usize];
@@ -416,7 +437,8 @@ impl Crawl {
         Ok(Next::Nothing)
     }
 
-    /// The page of a URL, if it may be fetched now. If not, it is dropped or put aside.
+    /// Returns the page of a URL, if it may be fetched now. Otherwise, the URL is dropped or put
+    /// aside.
     fn admit(
         &mut self,
         id: HostId,
@@ -426,7 +448,7 @@ impl Crawl {
         now: Duration,
     ) -> Option<Page> {
         let stale_after = self.settings().duplicates.stale_after;
-        // Its archive is gone, and with it what it could be compared with.
+        // Its archive is gone, and with it the version to compare with.
         if self.recrawl.is_forgotten(turn.place) {
             self.done(id, turn.place);
             return None;

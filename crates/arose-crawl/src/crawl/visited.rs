@@ -1,6 +1,6 @@
 //! Results of visits: updates the statistics of pages and schedules their next visit.
 
-use arose::freshness::Stats;
+use arose::freshness::{History, PageStatistics};
 use arose::mix::mix;
 
 use super::files::Visited;
@@ -9,35 +9,35 @@ use super::*;
 use crate::counters::Counter;
 use crate::fingerprint::Fingerprint;
 use crate::journal::Event;
-use crate::pages::{self, PageId, Record, Slot, State};
+use crate::pages::{self, PageId, Record, State};
 
-/// One of so many responses "not modified" is checked.
+/// One of this many "not modified" responses is checked.
 const CHECKED: u64 = 100;
 
-/// Times that nothing may be at a URL before it is gone.
+/// Number of visits in a row that find nothing before a page counts as gone.
 const TRIES: u8 = 3;
 
-/// How much an old URL of a page matters, compared with the page: somebody may take a move back.
+/// The importance of an old URL of a page relative to the page: the move may be undone.
 const MOVED: f64 = 0.1;
 
-/// Whether a status says that a page has moved for good.
+/// Whether a status says that a page has moved permanently.
 fn is_move(status: u16) -> bool {
     matches!(status, 301 | 308)
 }
 
-/// Whether a page with content has moved, as the status of the next visit says.
+/// Whether a page with content has moved, according to the status of the next visit.
 fn is_moved(before: &Record, status: u16) -> bool {
     is_move(status) && matches!(before.status, 200..=299)
 }
 
 impl Crawl {
-    /// Whether a response "not modified" is one of those that are checked.
+    /// Whether this "not modified" response is one of those that are checked.
     pub(super) fn is_to_check(&mut self, page: &Page, response: &Response) -> bool {
         let status = response.message.head().map(|head| head.status);
         let Some(revisit) = page.revisit.as_ref().filter(|_| status == Some(304)) else {
             return false;
         };
-        let last = u64::from(revisit.slot.record.stats.last);
+        let last = u64::from(revisit.record.statistics.last);
         let is_drawn = mix(last << 32 | u64::from(revisit.page)).is_multiple_of(CHECKED);
         let waiting = self.recrawl.waiting.get_mut(&revisit.page);
         let is_to_check = is_drawn && page.condition.is_some();
@@ -47,7 +47,7 @@ impl Crawl {
         is_to_check
     }
 
-    /// Takes down a page that was read: its statistics, and when it is visited next.
+    /// Updates the statistics of a page that was read, and schedules its next visit.
     pub(super) fn note_visit(&mut self, report: &Report) -> Option<Visited> {
         report.ticket?;
         if report.is_unread {
@@ -69,7 +69,10 @@ impl Crawl {
                 host: arose::digest::digest64(origin.as_bytes()),
                 rest: arose::digest::digest64(report.rest.as_bytes()),
             },
-            stats: Stats::new(date, pages::importance(report.kind, report.importance)),
+            statistics: PageStatistics::new(
+                date,
+                pages::importance(report.kind, report.importance),
+            ),
             first: date,
             due: 0,
             position: pages::Position::default(),
@@ -83,12 +86,8 @@ impl Crawl {
             depth: u8::try_from(report.depth).unwrap_or(u8::MAX),
             digest: report.version.digest,
         };
-        let record = self.with_past(record);
-        let mut slot = Slot {
-            record,
-            sketch: report.version.sketch,
-        };
-        slot.record.due = match record.state {
+        let mut record = self.with_past(record);
+        record.due = match record.state {
             State::Live => {
                 let site = self.frontier.hosts.site(report.host);
                 self.recrawl.schedule(page, &record, site, date)
@@ -97,24 +96,37 @@ impl Crawl {
         };
         Visited {
             page,
-            slot,
+            record,
             moves: true,
         }
     }
 
-    /// The record of a new page, with the past that it had at another URL.
+    /// Returns the record of a page with the history of the URL that has moved to it, if the page
+    /// is not older than the last visit of that URL.
     fn with_past(&mut self, mut record: Record) -> Record {
         let before = self.recrawl.take_moved(record.fingerprint.key());
-        if let Some(before) = before.filter(|_| matches!(record.status, 200..=299)) {
-            let importance = record.stats.importance().max(before.stats.importance());
-            let history = before.stats.history();
-            record.stats = Stats::new(record.stats.last, importance).with_history(history);
+        let before = before.filter(|before| {
+            matches!(record.status, 200..=299) && before.statistics.last <= record.first
+        });
+        if let Some(before) = before {
+            let importance = record
+                .statistics
+                .importance()
+                .max(before.statistics.importance());
+            let [own, past] =
+                [record.statistics, before.statistics].map(|statistics| statistics.history());
+            record.statistics.set_importance(importance);
+            record.statistics = record.statistics.with_history(History {
+                unchanged: own.unchanged + past.unchanged,
+                changed: own.changed + past.changed,
+                n_changes: own.n_changes + past.n_changes,
+            });
             record.first = before.first;
         }
         record
     }
 
-    /// Takes down whether a page has moved since the last visit, or has come back.
+    /// Records whether a page has moved since the last visit, or has come back.
     fn note_move(&mut self, report: &Report, before: &Record, record: &mut Record) {
         let is_back = is_move(before.status) && matches!(report.status, 200..=299);
         let factor = match is_moved(before, report.status) {
@@ -123,8 +135,8 @@ impl Crawl {
             false => return,
         };
         record
-            .stats
-            .set_importance(before.stats.importance() * factor);
+            .statistics
+            .set_importance(before.statistics.importance() * factor);
         if is_back {
             return;
         }
@@ -134,11 +146,14 @@ impl Crawl {
         }
     }
 
-    /// Has a page visited at which nothing was, after twice the time since the last visit.
+    /// Schedules the next visit of a page that was not there, after twice the time since the last
+    /// visit.
     fn try_later(&mut self, page: PageId, record: &Record) -> u32 {
         let date = self.date();
         let least = self.settings().recrawl.min_interval;
-        let interval = date.saturating_sub(record.stats.last).max(least as u32);
+        let interval = date
+            .saturating_sub(record.statistics.last)
+            .max(least as u32);
         let due = date.saturating_add(interval.saturating_mul(2));
         self.recrawl.visit_at(page, due);
         due
@@ -152,37 +167,35 @@ impl Crawl {
             .waiting
             .remove(&page)
             .is_some_and(|w| w.is_full);
-        let mut slot = revisit.slot;
+        let mut record = revisit.record;
         let site = self.frontier.hosts.site(report.host);
-        let record = &mut slot.record;
         self.counters.add(Counter::Revisits, 1);
         let is_content = matches!(report.status, 200..=399);
         let is_changed = is_content && !report.version.is_same;
         match report.status {
             200..=399 => {
-                let days = f64::from(date.saturating_sub(record.stats.last)) / f64::from(DAY);
+                let days = f64::from(date.saturating_sub(record.statistics.last)) / f64::from(DAY);
                 if let Some((site, quality)) = self.recrawl.known.judge(page, days, is_changed) {
                     let host = self.frontier.sites[site as usize].host;
                     self.journal.push(Event::Signals { host, quality });
                 }
                 // Another address is no other content.
-                let is_moved = is_moved(&revisit.slot.record, report.status);
-                record.stats.visit(date, is_changed && !is_moved);
+                let is_moved = is_moved(&revisit.record, report.status);
+                record.statistics.visit(date, is_changed && !is_moved);
                 record.state = State::Live;
                 if report.status == 304 {
                     self.counters.add(Counter::NotModified, 1);
                 } else {
-                    self.note_move(report, &revisit.slot.record, record);
+                    self.note_move(report, &revisit.record, &mut record);
                     record.status = report.status;
                 }
                 if is_changed {
                     self.counters.add(Counter::Changed, 1);
                     record.n_versions = record.n_versions.saturating_add(1);
                     record.digest = report.version.digest;
-                    slot.sketch = report.version.sketch;
                 }
-                let record = slot.record;
-                slot.record.due = self.recrawl.schedule(page, &record, site, date);
+                record = self.with_past(record);
+                record.due = self.recrawl.schedule(page, &record, site, date);
             }
             404 | 410 => {
                 let before = match record.state {
@@ -191,19 +204,18 @@ impl Crawl {
                 };
                 let n = before.saturating_add(1);
                 record.status = report.status;
-                let record = *record;
-                slot.record.due = match n >= TRIES {
+                record.due = match n >= TRIES {
                     true => 0,
                     false => self.try_later(page, &record),
                 };
-                slot.record.stats.last = date;
-                slot.record.state = State::Missing(n);
+                record.statistics.last = date;
+                record.state = State::Missing(n);
                 if n >= TRIES {
-                    slot.record.state = State::Gone;
+                    record.state = State::Gone;
                     self.counters.add(Counter::GonePages, 1);
                 }
                 if self.recrawl.is_on {
-                    self.recrawl.know(page, &slot.record, site);
+                    self.recrawl.know(page, &record, site);
                 }
             }
             _ => {
@@ -220,13 +232,13 @@ impl Crawl {
         }
         Visited {
             page,
-            slot,
+            record,
             moves: is_content && report.status != 304,
         }
     }
 
-    /// Takes a URL off the list of pages to be visited again; whether it was one. A page of which
-    /// no visit was taken down is tried again tomorrow.
+    /// Removes a URL from the pages to be visited again; returns whether it was one. If no visit of
+    /// the page was recorded, it is tried again the next day.
     pub(super) fn end_visit(&mut self, host: HostId, place: Place) -> bool {
         let Some(page) = self.recrawl.places.remove(&place) else {
             return false;
@@ -239,7 +251,7 @@ impl Crawl {
         true
     }
 
-    /// Takes down that a page may not be visited any more.
+    /// Records that a page must not be visited any more.
     pub(super) fn forbid(&mut self, host: HostId, place: Place) {
         let page = self.recrawl.places.get(&place);
         let waiting = page

@@ -25,7 +25,7 @@ pub(crate) struct Credentials {
     cookies: Vec<Cookie>,
 }
 
-/// What an origin is sent.
+/// The data sent to an origin.
 #[derive(Debug, Default)]
 struct Sent {
     headers: Vec<(String, String)>,
@@ -41,14 +41,14 @@ struct Cookie {
     goes_below: bool,
     path: String,
     is_secure: bool,
-    /// Seconds since 1970; 0 for ever.
+    /// Seconds since 1970; 0 for never.
     expires: u64,
     /// `name=value`.
     pair: String,
 }
 
 impl Credentials {
-    /// What these settings say.
+    /// Reads the credentials of these settings.
     pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
         let mut by_origin = HashMap::new();
         for (key, host) in &settings.host {
@@ -64,7 +64,7 @@ impl Credentials {
         Ok(Self { by_origin, cookies })
     }
 
-    /// The headers for a request at a time in seconds since 1970.
+    /// Returns the headers for a request at a time in seconds since 1970.
     pub(super) fn headers(&self, request: &Request, now: u64) -> Vec<(&str, String)> {
         if self.by_origin.is_empty() && self.cookies.is_empty() {
             return Vec::new();
@@ -91,7 +91,7 @@ impl Credentials {
     }
 }
 
-/// The origin that an entry sends to, as URLs have it.
+/// Returns the origin of an entry, as it occurs in URLs.
 fn origin(key: &str) -> String {
     let text = match key.contains("://") {
         true => key.to_owned(),

@@ -1,10 +1,10 @@
-//! Files of this machine: a directory that mirrors a site is crawled as if it were served.
+//! Local files: crawls a directory with the mirror of a site as if it were served.
 //!
-//! A file is answered as a web server would: with a status, a media type by its name, and its
-//! bytes. A directory is answered with its `index.html`, or with a page that lists its entries; its
-//! URL without a slash at the end leads to the one with it. Only files below the directories of
-//! seeds are read: links of the file system that lead elsewhere are followed to where they lead,
-//! and what is not below such a directory is refused. So are devices, pipes and sockets.
+//! A file gets the response of a web server: with a status, a media type by its name, and its
+//! bytes. A directory gets its `index.html`, or a page that lists its entries; its URL without a
+//! final slash redirects to the one with it. Only files below the directories of seeds are read.
+//! Symbolic links are followed, and a target outside these directories is refused. So are devices,
+//! pipes and sockets.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -17,7 +17,7 @@ use super::message::{Cut, Failure, Message};
 use super::{Fetch, Request, Response};
 use crate::connect::Waiting;
 
-/// Entries of a directory that are listed.
+/// Maximum number of listed entries of a directory.
 const MAX_ENTRIES: usize = 100_000;
 
 /// Fetches local files.
@@ -30,7 +30,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// let root = directory.path().display();
 /// let files = Files::new(&[format!("{root}/")], 1 << 20);
 /// let normalizer = Normalizer {
-///     files: url::Files::Accept,
+///     files: url::FileUrls::Accept,
 ///     ..Normalizer::default()
 /// };
 /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -44,7 +44,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    /// Directories whose files may be read, without links of the file system.
+    /// Directories whose files may be read, with symbolic links resolved.
     roots: Vec<PathBuf>,
     max_body: usize,
 }
@@ -61,7 +61,7 @@ impl Files {
         }
     }
 
-    /// The answer for a path with its query.
+    /// Returns the response for a path with its query.
     fn answer(&self, rest: &str) -> Message {
         let path = rest.split('?').next().unwrap_or_default();
         match self.read(path) {
@@ -87,7 +87,7 @@ impl Files {
         }
     }
 
-    /// Where a path leads, if that may be read.
+    /// Returns the target of a path, if it may be read.
     fn allowed(&self, path: &Path) -> Result<PathBuf, ErrorKind> {
         let real = path.canonicalize().map_err(|error| error.kind())?;
         match self.roots.iter().any(|root| real.starts_with(root)) {
@@ -97,7 +97,7 @@ impl Files {
     }
 
     fn file(&self, real: &Path, named: &Path) -> Result<Message, ErrorKind> {
-        // Opening a pipe would wait for somebody to write.
+        // Opening a pipe would block until another program writes to it.
         let metadata = real.metadata().map_err(|error| error.kind())?;
         if !metadata.is_file() {
             return Err(ErrorKind::PermissionDenied);
@@ -122,7 +122,7 @@ impl Fetch for Files {
         let start = Instant::now();
         let (files, rest) = (self.clone(), request.rest.clone());
         Box::pin(async move {
-            // A disk may take its time; requests to other hosts go on.
+            // A disk may be slow; requests to other hosts continue.
             let read = tokio::task::spawn_blocking(move || files.answer(&rest)).await;
             let took: Duration = start.elapsed();
             let response = read.map(|message| Response { message, took });
@@ -131,7 +131,7 @@ impl Fetch for Files {
     }
 }
 
-/// The file that the path of a URL stands for.
+/// Returns the file for the path of a URL.
 fn path_of(path: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     PathBuf::from(std::ffi::OsString::from_vec(unescaped(path)))
@@ -160,7 +160,7 @@ fn unescaped(path: &str) -> Vec<u8> {
     out
 }
 
-/// A page that links to the entries of a directory, in order; hidden ones are left out.
+/// Returns a page that links to the entries of a directory, in order, without hidden ones.
 fn list(directory: &Path) -> Result<Message, ErrorKind> {
     use std::os::unix::ffi::OsStrExt;
     let entries = directory.read_dir().map_err(|error| error.kind())?;
@@ -208,7 +208,7 @@ fn message(head: String, body: &[u8], cut: Option<Cut>) -> Message {
     }
 }
 
-/// The media type of a file by its name; none where the content has to tell.
+/// Returns the media type of a file by its name; `None` if the content decides.
 fn media_type(path: &Path) -> Option<&'static str> {
     let end = path.extension()?.to_str()?.to_ascii_lowercase();
     Some(match end.as_str() {
@@ -253,7 +253,7 @@ mod tests {
         (message.head().unwrap().status, body)
     }
 
-    /// Nothing outside the seeds' directories is read, whatever leads there.
+    /// Nothing outside the directories of the seeds is read, whatever links to it.
     #[test]
     fn issue_27_files_stay_in_their_directories() {
         let folder = tempfile::tempdir().unwrap();
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(ask("a b/ü <&.html"), (200, "page".to_owned()));
         assert_eq!(ask("a b/sub/inside.txt").1.len(), 100);
         assert_eq!(ask("a b/sub").0, 301);
-        // An index that leads out is not one.
+        // An index outside the directories is not used.
         let (status, listing) = ask("a b/sub/");
         assert_eq!(status, 200);
         assert!(

@@ -7,12 +7,12 @@
 //! like any other.
 //!
 //! A [`Fetch`] turns a [`Request`] into a response. There are two: [`Http`] for the web and
-//! [`Files`] for local files. A crawl chooses between them by the scheme of the URL, or has all
-//! its requests answered by a third one ([`Crawl::fetch_with`](crate::Crawl::fetch_with)).
+//! [`Files`] for local files. A crawl chooses between them by the scheme of the URL, or uses a
+//! third one for all its requests ([`Crawl::fetch_with`](crate::Crawl::fetch_with)).
 //!
-//! Plain HTTP and what TLS negotiates down to is `http1`, written for this; where a server offers
-//! HTTP/2 that is spoken, by `hyper`. A connection that can be used again is kept, one per host, in
-//! a pool of bounded size (`Idle`).
+//! HTTP/1.1, with and without TLS, is implemented in `http1` for this crate. If a server offers
+//! HTTP/2, `hyper` handles it. A connection that can be used again is kept, one per host, in a pool
+//! of bounded size (`Idle`).
 
 mod credentials;
 pub(crate) mod http1;
@@ -53,7 +53,7 @@ pub(crate) use message::{Cut, FetchLimits, Head, Message};
 pub(crate) use tls::Tls;
 
 impl FetchLimits {
-    pub(crate) fn new(fetch: &settings::Fetch) -> Self {
+    pub(crate) fn new(fetch: &settings::FetchSettings) -> Self {
         Self {
             connect: seconds(fetch.connect),
             first_byte: seconds(fetch.first_byte),
@@ -68,7 +68,7 @@ impl FetchLimits {
 #[derive(Debug)]
 pub struct Request {
     pub(crate) address: SocketAddr,
-    /// Name without port, for certificates.
+    /// Host name without port, for certificates.
     pub(crate) name: Box<str>,
     pub(crate) authority: Box<str>,
     pub(crate) is_tls: bool,
@@ -76,16 +76,16 @@ pub struct Request {
     pub(crate) is_file: bool,
     /// Path and query.
     pub(crate) rest: Box<str>,
-    /// What it leads to, which decides how large the body may be.
+    /// What it is expected to lead to, which limits the size of the body.
     pub(crate) kind: Kind,
-    /// A header that asks for another version than the one that is there.
+    /// The header of a conditional request.
     pub(crate) condition: Option<(&'static str, Box<str>)>,
-    /// A connection that may carry the request, and afterwards one that may carry another.
+    /// A connection that may carry the request, and afterwards one that may carry another request.
     pub(crate) kept: RefCell<Option<Connection>>,
 }
 
 impl Request {
-    /// Creates a request for a page. `address` is where its host is; local files need none.
+    /// Creates a request for a page. `address` is that of its host; local files need none.
     #[must_use]
     pub fn new(url: &NormalUrl, address: IpAddr) -> Self {
         let authority = url.origin().split_once("://").map_or("", |(_, rest)| rest);
@@ -124,7 +124,7 @@ impl Request {
         self.address
     }
 
-    /// Returns the header that asks for another version than the known one, if there is one.
+    /// Returns the header of a conditional request, if it is one.
     #[must_use]
     pub fn condition(&self) -> Option<(&str, &str)> {
         let condition = self.condition.as_ref();
@@ -132,7 +132,7 @@ impl Request {
     }
 }
 
-/// A response, with the form of one of HTTP whatever the protocol is.
+/// A response in the form of HTTP, whatever the protocol is.
 #[derive(Debug)]
 pub struct Response {
     pub(crate) message: Message,
@@ -140,7 +140,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// Creates a response with a status and a body, which has a media type.
+    /// Creates a response with a status, a media type and a body.
     #[must_use]
     pub fn new(status: u16, media_type: &str, body: &[u8]) -> Self {
         let length = body.len();
@@ -157,7 +157,7 @@ impl Response {
         }
     }
 
-    /// Returns the status; none if the head is malformed.
+    /// Returns the status; `None` if the head is malformed.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         Some(self.message.head()?.status)
@@ -170,14 +170,14 @@ impl Response {
     }
 }
 
-/// What comes of a request: a response or why there is none, and the connection if it can carry
-/// another one.
+/// The result of a request: a response or why there is none, and the connection if it can be used
+/// again.
 pub(crate) type Fetched = (Result<Response, Failure>, Option<Connection>);
 
-/// Answers requests of one protocol.
+/// Fetches URLs of one protocol.
 ///
-/// A response must be bounded by the limits of the settings, in size and in time, because servers
-/// may be hostile. A request that cannot be answered gives a [`Failure`], never a panic.
+/// A response must stay within the limits of the settings, in size and in time, because servers may
+/// be hostile. If there is no response, the result is a [`Failure`], never a panic.
 ///
 /// ```
 /// use std::rc::Rc;
@@ -220,15 +220,15 @@ pub(crate) type Fetched = (Result<Response, Failure>, Option<Connection>);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Fetch {
-    /// Answers a request.
+    /// Sends a request and returns its response.
     fn fetch<'a>(&'a self, request: &'a Request) -> Waiting<'a, Result<Response, Failure>>;
 }
 
-/// All that answer requests.
+/// All fetchers.
 pub(crate) struct Fetchers {
     http: Http,
     files: Files,
-    /// Answers all requests in place of both.
+    /// Handles all requests in place of both.
     other: RefCell<Option<Rc<dyn Fetch>>>,
 }
 
@@ -241,17 +241,17 @@ impl Fetchers {
         })
     }
 
-    /// Has all requests answered by another one.
+    /// Sets the fetcher that handles all requests, or removes it.
     pub(crate) fn replace(&self, other: Option<Rc<dyn Fetch>>) {
         self.other.replace(other);
     }
 
-    /// What answers all requests in place of HTTP and files.
+    /// Returns the fetcher that handles all requests in place of HTTP and files.
     pub(crate) fn other(&self) -> Option<Rc<dyn Fetch>> {
         self.other.borrow().clone()
     }
 
-    /// Answers a request by the one that it is for.
+    /// Passes a request to its fetcher.
     pub(crate) async fn fetch(&self, request: &Request) -> Result<Response, Failure> {
         match (self.other(), request.is_file) {
             (Some(other), _) => other.fetch(request).await,
@@ -287,7 +287,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Whether nothing has come since the last answer, in particular no end.
+    /// Whether nothing has arrived since the last response, such as the end of the connection.
     async fn is_open(&mut self) -> bool {
         match self {
             Self::Http2(sender) => sender.is_open(),
@@ -316,7 +316,7 @@ pub struct Http {
     credentials: Credentials,
     pub(crate) limits: FetchLimits,
     pub(crate) user_agent: String,
-    /// The largest body of single hosts, by name.
+    /// Maximum sizes of bodies of single hosts, by name.
     max_bodies: HashMap<String, usize>,
 }
 
@@ -349,7 +349,7 @@ impl Http {
         })
     }
 
-    /// The limits for a request. A sitemap may be as large as the protocol allows.
+    /// Returns the limits for a request. A sitemap may be as large as the protocol allows.
     fn limits_of(&self, request: &Request) -> FetchLimits {
         let of_host = self.max_bodies.get(&*request.name).copied();
         let max_body = of_host.unwrap_or(self.limits.max_body);
@@ -363,18 +363,18 @@ impl Http {
         }
     }
 
-    /// Sends a request, over `kept` if there is such a connection; returns what came of it and the
+    /// Sends a request, over `kept` if that connection is open; returns the result, and the
     /// connection if it can be used again.
     ///
-    /// A kept connection that the server has closed meanwhile is not used. One that it closes while
-    /// the request is on its way is a failure: the server may have seen the request, and a second
-    /// one would come too soon.
+    /// A kept connection that the server has closed meanwhile is not used. If the server closes it
+    /// while the request is on its way, that is a failure: the server may have received the
+    /// request, and a second one would come too soon.
     pub(crate) async fn request(&self, request: &Request, kept: Option<Connection>) -> Fetched {
         let start = Instant::now();
         let deadline = start + self.limits.whole;
         let connection = match usable(kept).await {
             Some(kept) => Ok(kept),
-            // Apart, so that a request over a kept connection does not carry the room for a
+            // Boxed, so that a request over a kept connection does not need the memory of a
             // handshake.
             None => Box::pin(self.connect(request, deadline)).await,
         };
@@ -391,7 +391,7 @@ impl Http {
         }
     }
 
-    /// Headers that this host alone is sent.
+    /// Returns the headers that only this host is sent.
     fn extra_headers(&self, request: &Request) -> Vec<(&str, String)> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.unwrap_or_default().as_secs();

@@ -1,8 +1,8 @@
 //! TLS connections and the verification of certificates.
 //!
 //! A certificate is accepted if a public authority or one in the given file has signed it for the
-//! host. A certificate that is itself in the file is accepted for the hosts that it names, whoever
-//! signed it. So servers with self-signed certificates are trusted one by one. For the hosts listed
+//! host. A certificate that is itself in the file is accepted for the hosts that it names, whatever
+//! its issuer: servers with self-signed certificates are trusted one by one. For the hosts listed
 //! in the settings, every certificate is accepted.
 
 use std::collections::BTreeSet;

@@ -27,23 +27,23 @@ const CHANGES: &str = "focus.changes";
 /// The first bytes of the state.
 const MAGIC: &[u8] = b"arose-focus 1\n";
 
-/// Bytes of a slot: the key, the mass, a mark, the link, and in the end a checksum.
+/// Size of a slot in bytes: the key, the mass, a mark, the link, and a checksum at the end.
 pub(super) const SLOT: usize = 128;
 const CHECKED: usize = SLOT - 4;
 const LINK_AT: usize = 21;
 const _: () = assert!(LINK_AT + LINK_BYTES <= CHECKED);
 
-/// What changed since the last commit.
+/// Changes since the last commit.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(super) slots: Vec<(u32, [u8; SLOT])>,
     pub(super) state: Option<Vec<u8>>,
-    /// What the model has learned, if that is not in a new state.
+    /// Changes of the model since the last state, if there is no new state.
     pub(super) model: Option<Vec<u8>>,
 }
 
 impl Changes {
-    /// About how much memory they take.
+    /// Returns the approximate size of the changes in memory.
     pub(crate) fn n_bytes(&self) -> usize {
         let states = self.state.iter().chain(&self.model);
         self.slots.len() * (SLOT + 4) + states.map(Vec::len).sum::<usize>()
@@ -62,7 +62,7 @@ pub(crate) struct FocusFiles {
     n_bytes: std::cell::Cell<u64>,
 }
 
-/// What the files say.
+/// The contents of the files.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub(super) waiting: HashMap<u128, Waiting>,
@@ -71,21 +71,21 @@ pub(super) struct Kept {
     pub(super) head: Head,
 }
 
-/// What the state has beside the model.
+/// The contents of the state except the model.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Head {
-    /// What the topic is.
+    /// The topic.
     pub(super) topic: String,
     /// The number of the state.
     #[serde(default)]
     pub(super) number: u64,
     pub(super) harvest: Harvest,
-    /// What the scorer has learned.
+    /// The state that the scorer has learned.
     pub(super) learned: Vec<u64>,
 }
 
-/// Refuses to go on with a crawl that has a topic without one, or the other way round: priorities
-/// of URLs that wait would mean something else.
+/// Refuses to resume a crawl that has a topic without one, or the other way round: the priorities
+/// of queued URLs would have another meaning.
 ///
 /// # Errors
 ///
@@ -93,8 +93,8 @@ pub(super) struct Head {
 pub(crate) fn check(folder: &Path, is_on: bool, is_crawl: bool) -> Result<(), Error> {
     let was_on = folder.join(STATE).exists();
     let message = match (is_crawl, was_on, is_on) {
-        (true, false, true) => "was begun without a topic; begin another crawl for it",
-        (true, true, false) => "was begun with a topic; resume it with `focus` or `--topic`",
+        (true, false, true) => "was started without a topic; start another crawl for it",
+        (true, true, false) => "was started with a topic; resume it with `focus` or `--topic`",
         _ => return Ok(()),
     };
     let message = format!("the crawl in `{}` {message}", folder.display());
@@ -102,7 +102,7 @@ pub(crate) fn check(folder: &Path, is_on: bool, is_crawl: bool) -> Result<(), Er
 }
 
 impl FocusFiles {
-    /// Opens the files of a crawl, or makes them. What belongs to another topic does not count.
+    /// Opens the files of a crawl, or creates them. Data of another topic is ignored.
     pub(super) fn open(folder: &Path, topic: &str) -> Result<(Self, Kept), Error> {
         let (path, state) = (folder.join(LINKS), folder.join(STATE));
         let links = disk::File::open_or_create(&path).context("opening", &path)?;
@@ -136,7 +136,7 @@ impl FocusFiles {
         Ok((files, kept))
     }
 
-    /// What the state says; none if there is none, or it is damaged.
+    /// Returns the state; `None` if it is missing or damaged.
     fn read_state(&self) -> Result<Option<(Head, LinkModel)>, Error> {
         let bytes = match std::fs::read(&self.state) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -145,8 +145,8 @@ impl FocusFiles {
         Ok(parse_state(&bytes))
     }
 
-    /// Applies what the model has learned since the state with this number, up to the first record
-    /// that is damaged or cut.
+    /// Applies the changes of the model since the state with this number, up to the first record
+    /// that is damaged or truncated.
     fn read_changes(&self, number: u64, model: &mut LinkModel) -> Result<(), Error> {
         let path = &self.changes_path;
         let bytes = std::fs::read(path).context("reading", path)?;
@@ -167,7 +167,7 @@ impl FocusFiles {
         cut.context("cutting", &self.changes_path)
     }
 
-    /// Reads the slots; those that are damaged are free.
+    /// Reads the slots; damaged ones are free.
     fn read_links(&self, kept: &mut Kept) -> Result<(), Error> {
         let file = std::fs::File::open(&self.path).context("opening", &self.path)?;
         let mut reader = std::io::BufReader::with_capacity(1 << 20, file);
@@ -186,7 +186,7 @@ impl FocusFiles {
         }
     }
 
-    /// Writes what changed.
+    /// Writes changes.
     pub(crate) fn write(&self, changes: &Changes) -> Result<(), Error> {
         for (slot, bytes) in &changes.slots {
             let at = u64::from(*slot) * SLOT as u64;
@@ -213,7 +213,7 @@ impl FocusFiles {
     }
 }
 
-/// The state as a file.
+/// Encodes the state as a file.
 pub(super) fn state_bytes(head: &Head, model: &LinkModel) -> Vec<u8> {
     let head = serde_json::to_vec(head).unwrap_or_default();
     let mut bytes = MAGIC.to_vec();
@@ -224,7 +224,7 @@ pub(super) fn state_bytes(head: &Head, model: &LinkModel) -> Vec<u8> {
     bytes
 }
 
-/// What a model has learned since the state with a number, as a record.
+/// Encodes the changes of a model since the state with this number, as a record.
 pub(super) fn changes_bytes(number: u64, changes: &[u8]) -> Vec<u8> {
     let mut bytes = (changes.len() as u64).to_le_bytes().to_vec();
     bytes.extend(number.to_le_bytes());
@@ -233,7 +233,8 @@ pub(super) fn changes_bytes(number: u64, changes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The changes of the first record, if they are of the state with this number, and what follows.
+/// Returns the changes of the first record, if they belong to the state with this number, and the
+/// remaining bytes.
 fn parse_changes(bytes: &[u8], number: u64) -> Option<(&[u8], &[u8])> {
     let (length, _) = bytes.split_first_chunk::<8>()?;
     let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
@@ -258,7 +259,7 @@ fn parse_state(bytes: &[u8]) -> Option<(Head, LinkModel)> {
     ))
 }
 
-/// The slot of a URL that waits.
+/// Encodes the slot of a queued URL.
 pub(super) fn slot_bytes(key: u128, waiting: &Waiting) -> [u8; SLOT] {
     let mut bytes = Vec::with_capacity(SLOT);
     bytes.extend(key.to_le_bytes());

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use arose::focus::{Keywords, Linear, LinkWords, Score, Words};
+use arose::focus::{Keywords, Linear, LinkWords, PageScorer, Words};
 use arose_corpus::Item;
 
 use super::program::{PageText, Program};
 use crate::error::{Context, Error};
-use crate::settings::{Focus, ScorerKind, seconds};
+use crate::settings::{FocusSettings, ScorerKind, seconds};
 
 /// Number of positions for the words of a trained model, as a power of two.
 const BITS: u32 = 18;
@@ -19,11 +19,11 @@ const MAX_EXAMPLES: usize = 100_000;
 /// Judges pages, on any thread.
 #[derive(Debug)]
 pub(crate) struct Judge {
-    kind: Kind,
+    method: Method,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Method {
     Keywords(Mutex<Keywords>),
     Linear(Mutex<Linear>),
     Program(Program),
@@ -43,7 +43,7 @@ pub(crate) enum Verdict {
 /// A scorer without words.
 struct Blank;
 
-impl Score for Blank {
+impl PageScorer for Blank {
     fn score(&mut self, _: &Words) -> f32 {
         0.5
     }
@@ -60,66 +60,66 @@ impl Judge {
     /// # Errors
     ///
     /// If the settings, a file that they refer to, or the program cannot be used.
-    pub(crate) fn of(settings: &Focus) -> Result<Option<Self>, Error> {
+    pub(crate) fn of(settings: &FocusSettings) -> Result<Option<Self>, Error> {
         settings.check()?;
         let refused = |error: arose::Error| Error::Settings(format!("focus: {error}"));
-        let kind = match settings.scorer {
+        let method = match settings.scorer {
             ScorerKind::None => return Ok(None),
             ScorerKind::Keywords => {
                 let words = settings.keywords.iter().map(String::as_str);
-                Kind::Keywords(Mutex::new(Keywords::new(words).map_err(refused)?))
+                Method::Keywords(Mutex::new(Keywords::new(words).map_err(refused)?))
             }
             ScorerKind::Examples => {
                 let (liked, disliked) = (examples(&settings.liked)?, examples(&settings.disliked)?);
                 let model = Linear::train(&liked, &disliked, BITS).map_err(refused)?;
-                Kind::Linear(Mutex::new(model))
+                Method::Linear(Mutex::new(model))
             }
-            ScorerKind::Linear => Kind::Linear(Mutex::new(read_model(&settings.model)?)),
+            ScorerKind::Linear => Method::Linear(Mutex::new(read_model(&settings.model)?)),
             ScorerKind::Command => {
                 let timeout = seconds(settings.timeout);
-                Kind::Program(Program::start(&settings.command, timeout)?)
+                Method::Program(Program::start(&settings.command, timeout)?)
             }
         };
-        Ok(Some(Self { kind }))
+        Ok(Some(Self { method }))
     }
 
     /// Judges a page with these words.
     pub(crate) fn judge(&self, page: PageText<'_>, words: &Words) -> Verdict {
-        match &self.kind {
-            Kind::Keywords(scorer) => Verdict::Score(lock(scorer).score(words)),
-            Kind::Linear(scorer) => Verdict::Score(lock(scorer).score(words)),
-            Kind::Program(program) => program.ask(page).map_or(Verdict::None, Verdict::Asked),
+        match &self.method {
+            Method::Keywords(scorer) => Verdict::Score(lock(scorer).score(words)),
+            Method::Linear(scorer) => Verdict::Score(lock(scorer).score(words)),
+            Method::Program(program) => program.ask(page).map_or(Verdict::None, Verdict::Asked),
         }
     }
 
     /// Returns the words of a link.
     pub(crate) fn words(&self, anchor: &str, rest: &str, tag_path: &str) -> LinkWords {
-        match &self.kind {
-            Kind::Keywords(scorer) => LinkWords::new(anchor, rest, tag_path, &*lock(scorer)),
-            Kind::Linear(scorer) => LinkWords::new(anchor, rest, tag_path, &*lock(scorer)),
-            Kind::Program(_) => LinkWords::new(anchor, rest, tag_path, &Blank),
+        match &self.method {
+            Method::Keywords(scorer) => LinkWords::new(anchor, rest, tag_path, &*lock(scorer)),
+            Method::Linear(scorer) => LinkWords::new(anchor, rest, tag_path, &*lock(scorer)),
+            Method::Program(_) => LinkWords::new(anchor, rest, tag_path, &Blank),
         }
     }
 
     /// Returns the program that scores, if there is one.
     pub(crate) fn program(&self) -> Option<&Program> {
-        match &self.kind {
-            Kind::Program(program) => Some(program),
+        match &self.method {
+            Method::Program(program) => Some(program),
             _ => None,
         }
     }
 
     /// Returns the state learned from pages, for the next run.
     pub(crate) fn learned(&self) -> Vec<u64> {
-        match &self.kind {
-            Kind::Keywords(scorer) => lock(scorer).learned(),
+        match &self.method {
+            Method::Keywords(scorer) => lock(scorer).learned(),
             _ => Vec::new(),
         }
     }
 
     /// Restores the state that an earlier run learned.
     pub(crate) fn resume(&self, learned: &[u64]) {
-        if let Kind::Keywords(scorer) = &self.kind {
+        if let Method::Keywords(scorer) = &self.method {
             lock(scorer).resume(learned);
         }
     }

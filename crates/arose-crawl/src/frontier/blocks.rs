@@ -1,9 +1,9 @@
 //! A list of queued URLs in blocks of one size.
 //!
 //! *Question.* Queues grow by one URL at a time, and there are many of them. A vector that grows by
-//! a little is moved each time and leaves a gap that the others, which have grown meanwhile, do not
-//! fit into: with vectors, queues of 800 URLs took 14.9 bytes for each entry of 11. One that
-//! doubles is a quarter empty. How do queues waste neither?
+//! a little is moved each time. It leaves a gap that the other vectors, which have grown meanwhile,
+//! do not fit into: with vectors, queues of 800 URLs took 14.9 bytes for each entry of 11. A vector
+//! that doubles is a quarter empty on average. How can queues avoid both?
 //!
 //! *Idea.* All blocks but the last are full and have the same size, so a block that is freed fits
 //! the next queue that needs one. Adding or removing an entry moves those after it by one, across
@@ -14,9 +14,9 @@
 
 use super::queue::Entry;
 
-/// Entries in a full block.
+/// Number of entries in a full block.
 const SIZE: usize = 64;
-/// Entries by which the last block grows.
+/// Number of entries by which the last block grows.
 const STEP: usize = 8;
 
 /// Entries in an order that the caller keeps.
@@ -24,7 +24,7 @@ const STEP: usize = 8;
 pub(super) struct Blocks {
     #[expect(clippy::vec_box, reason = "blocks of one size are the point")]
     full: Vec<Box<[Entry; SIZE]>>,
-    /// Fewer than a block.
+    /// Fewer entries than a full block.
     last: Vec<Entry>,
 }
 
@@ -65,7 +65,7 @@ impl Blocks {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// The entries, block by block.
+    /// Returns the entries, block by block.
     pub(super) fn slices(&self) -> impl Iterator<Item = &[Entry]> {
         let full = self.full.iter().map(|block| block.as_slice());
         full.chain([self.last.as_slice()])
@@ -75,8 +75,8 @@ impl Blocks {
         self.slices().flatten()
     }
 
-    /// Returns the number of entries before the first that is not `is_before`, where all such
-    /// entries come first.
+    /// Returns the index of the first entry that is not `is_before`; all entries that are must come
+    /// first.
     pub(super) fn partition_point(&self, is_before: impl Fn(&Entry) -> bool) -> usize {
         let n_whole = self
             .full
@@ -113,7 +113,7 @@ impl Blocks {
         }
     }
 
-    /// Removes the entry at `at`; none if there are fewer.
+    /// Removes the entry at `at`; returns `None` if there are fewer entries.
     pub(super) fn remove(&mut self, at: usize) -> Option<Entry> {
         let removed = *self.get(at)?;
         if self.last.is_empty() {
@@ -141,8 +141,8 @@ impl Blocks {
         Some(removed)
     }
 
-    /// Bytes that it takes beside itself, in a memory whose blocks have a head of eight bytes and
-    /// are rounded up to sixteen.
+    /// Returns the bytes allocated in addition to the value itself, by an allocator whose blocks
+    /// have a header of eight bytes and are rounded up to sixteen.
     #[cfg(test)]
     pub(super) fn n_bytes(&self) -> usize {
         let block = |n_bytes: usize| match n_bytes {
@@ -171,7 +171,7 @@ mod tests {
         blocks.iter().map(Entry::place).collect()
     }
 
-    /// Whatever is inserted and removed, the list is that of a vector.
+    /// Whatever is inserted and removed, the list equals a vector.
     #[test]
     fn as_a_vector() {
         let mut random = SplitMix::new(5);

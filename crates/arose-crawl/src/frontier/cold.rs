@@ -11,14 +11,14 @@ use crate::order::{Level, Weight};
 use crate::pace::Pace;
 
 impl Host {
-    /// Whether it can be kept as bytes: nothing is under way at it.
+    /// Whether it can be stored as bytes: no request is open, and no robots.txt is to be fetched
+    /// there.
     pub(super) fn can_rest(&self) -> bool {
         self.stage != Stage::Busy && self.jobs.is_empty() && !matches!(self.rules, Rules::Awaited)
     }
 
-    /// All of it as bytes.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(96);
+    /// Appends the host as bytes.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
         let flags = [
             self.stage == Stage::Bench,
             self.stage == Stage::Parked,
@@ -44,38 +44,37 @@ impl Host {
             .chain(times)
             .chain(self.pace.to_numbers())
         {
-            push_number(&mut out, number);
+            push_number(out, number);
         }
-        push_text(&mut out, &self.origin);
-        push_address(&mut out, self.address);
+        push_text(out, &self.origin);
+        push_address(out, self.address);
         match &self.rules {
             Rules::Unknown | Rules::Awaited => out.push(0),
-            Rules::Known(robots, until) => push_rules(&mut out, &robots.to_text(), *until),
-            Rules::Kept(text, until) => push_rules(&mut out, text, *until),
+            Rules::Known(robots, until) => push_rules(out, &robots.to_text(), *until),
+            Rules::Kept(text, until) => push_rules(out, text, *until),
         }
-        self.queue.write(&mut out);
+        self.queue.write(out);
         if let Some(last) = &self.last {
-            last.write(&mut out);
+            last.write(out);
         }
-        push_turns(&mut out, self.retries.iter());
-        push_turns(&mut out, self.aside.iter());
-        push_turns(&mut out, self.lost.iter());
-        push_number(&mut out, self.deferred.len() as u64);
+        push_turns(out, self.retries.iter());
+        push_turns(out, self.aside.iter());
+        push_turns(out, self.lost.iter());
+        push_number(out, self.deferred.len() as u64);
         let mut before = 0;
         for (&place, (tag, weight)) in &self.deferred {
-            push_number(&mut out, place - before);
+            push_number(out, place - before);
             before = place;
-            push_number(&mut out, tag.to_number().into());
-            push_number(&mut out, weight.mass.bits().into());
-            push_number(&mut out, weight.trust.bits().into());
+            push_number(out, tag.to_number().into());
+            push_number(out, weight.mass.bits().into());
+            push_number(out, weight.trust.bits().into());
         }
         if let Some(folders) = &self.folders {
-            folders.write(&mut out);
+            folders.write(out);
         }
-        out
     }
 
-    /// A host from its bytes; none if they are not those of one.
+    /// Decodes a host; `None` if the bytes are malformed.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut reader = Decoder::new(bytes);
         let bits = reader.number()?;
@@ -151,7 +150,7 @@ fn push_rules(out: &mut Vec<u8>, text: &str, until: Duration) {
     push_text(out, text);
 }
 
-/// 0 for none, 4 or 16 and the bytes.
+/// Writes 0 for no address, or 4 or 16 and the bytes.
 fn push_address(out: &mut Vec<u8>, address: Option<IpAddr>) {
     match address {
         None => out.push(0),
@@ -179,7 +178,7 @@ fn read_address(reader: &mut Decoder<'_>) -> Option<Option<IpAddr>> {
     })
 }
 
-/// Places mostly ascend: the difference to the one before is short.
+/// Positions mostly ascend, so the difference to the previous one is short.
 fn push_turns<'t>(out: &mut Vec<u8>, turns: impl ExactSizeIterator<Item = &'t Turn>) {
     push_number(out, turns.len() as u64);
     let mut before = 0_u64;
@@ -219,14 +218,20 @@ mod tests {
     use crate::frontier::queue::Entry;
     use crate::robots::Robots;
 
-    /// A host comes back as it was, its rules as text.
+    fn bytes_of(host: &Host) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        host.write(&mut bytes);
+        bytes
+    }
+
+    /// A host can be read back unchanged, with its rules as text.
     #[test]
     fn issue_22_a_host_comes_back() {
         let mut host = Host::named("https://h.example:8443", 7);
         let check = |host: &Host| {
-            let bytes = host.to_bytes();
+            let bytes = bytes_of(host);
             let back = Host::from_bytes(&bytes).unwrap();
-            assert_eq!(back.to_bytes(), bytes);
+            assert_eq!(bytes_of(&back), bytes);
             for length in 0..bytes.len() {
                 assert!(Host::from_bytes(&bytes[..length]).is_none(), "{length}");
             }

@@ -1,8 +1,8 @@
 //! A thread that reads and writes the shelf, so that the crawl loop never waits for its file.
 //!
-//! The loop sends batches to be written and hosts to be read, in order, and continues. A callback
-//! reports each finished job. [`super::Hosts`] sends the jobs and collects the results, and sends
-//! no more while too many are open.
+//! The loop sends segments to be written, hosts to be read and segments to be emptied, in order,
+//! and continues. A callback reports each finished job. [`super::Hosts`] sends the jobs and
+//! collects the results, and sends no more while too many are open.
 
 use std::fs::File;
 use std::io;
@@ -11,21 +11,26 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use super::host::Host;
-use super::shelf::{self, Piece, Spot};
+use super::shelf::{self, Emptied, Segment, Spot};
 use crate::journal::HostId;
+
+/// Number of hosts that are read together, because waking a thread takes longer than reading one.
+const GROUP: usize = 64;
 
 /// A job.
 #[derive(Debug)]
 enum Job {
-    Write(Vec<Piece>),
-    Read(HostId, Spot),
+    Write(Segment),
+    Read(Vec<(HostId, Spot)>),
+    Empty(usize),
 }
 
 /// A finished job.
 #[derive(Debug)]
 pub(super) enum Done {
-    Written(io::Result<Vec<Piece>>),
-    Read(HostId, io::Result<Box<Host>>),
+    Written(io::Result<Segment>),
+    Read(Vec<(HostId, io::Result<Box<Host>>)>),
+    Emptied(io::Result<Emptied>),
 }
 
 /// The loop's side.
@@ -33,6 +38,8 @@ pub(super) enum Done {
 pub(super) struct Keeper {
     jobs: Option<Sender<Job>>,
     done: Receiver<Done>,
+    /// Hosts to be read that the thread has not been asked for.
+    asked: Vec<(HostId, Spot)>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -42,9 +49,10 @@ impl Keeper {
         let (jobs, todo) = channel();
         let (sender, done) = channel();
         let thread = std::thread::spawn(move || {
+            let mut buffer = Vec::new();
             for job in todo {
                 // If the loop has ended, the result is not needed.
-                if sender.send(carry_out(&file, job)).is_err() {
+                if sender.send(carry_out(&file, job, &mut buffer)).is_err() {
                     break;
                 }
                 ring();
@@ -53,16 +61,36 @@ impl Keeper {
         Self {
             jobs: Some(jobs),
             done,
+            asked: Vec::with_capacity(GROUP),
             thread: Some(thread),
         }
     }
 
-    pub(super) fn write(&self, batch: Vec<Piece>) {
-        self.send(Job::Write(batch));
+    pub(super) fn write(&mut self, segment: Segment) {
+        self.flush();
+        self.send(Job::Write(segment));
     }
 
-    pub(super) fn read(&self, id: HostId, spot: Spot) {
-        self.send(Job::Read(id, spot));
+    /// Reads a segment that is to be emptied.
+    pub(super) fn empty(&mut self, number: usize) {
+        self.flush();
+        self.send(Job::Empty(number));
+    }
+
+    /// Reads a host together with others, at the latest after the next [flush](Self::flush).
+    pub(super) fn read(&mut self, id: HostId, spot: Spot) {
+        self.asked.push((id, spot));
+        if self.asked.len() >= GROUP {
+            self.flush();
+        }
+    }
+
+    /// Asks for the hosts to be read.
+    pub(super) fn flush(&mut self) {
+        if !self.asked.is_empty() {
+            let asked = std::mem::replace(&mut self.asked, Vec::with_capacity(GROUP));
+            self.send(Job::Read(asked));
+        }
     }
 
     fn send(&self, job: Job) {
@@ -73,12 +101,14 @@ impl Keeper {
     }
 
     /// Returns a finished job; `None` if there is none yet.
-    pub(super) fn try_next(&self) -> Option<Done> {
+    pub(super) fn try_next(&mut self) -> Option<Done> {
+        self.flush();
         self.done.try_recv().ok()
     }
 
     /// Waits for a job to finish; `None` if the thread has ended.
-    pub(super) fn next(&self) -> Option<Done> {
+    pub(super) fn next(&mut self) -> Option<Done> {
+        self.flush();
         self.done.recv().ok()
     }
 }
@@ -92,13 +122,19 @@ impl Drop for Keeper {
     }
 }
 
-fn carry_out(file: &File, job: Job) -> Done {
+fn carry_out(file: &File, job: Job, buffer: &mut Vec<u8>) -> Done {
     match job {
-        Job::Write(batch) => Done::Written(shelf::write(file, &batch).map(|()| batch)),
-        Job::Read(id, spot) => {
-            let host = shelf::read(file, spot).and_then(|bytes| host_of(&bytes));
-            Done::Read(id, host)
+        Job::Write(segment) => Done::Written(segment.write(file).map(|()| segment)),
+        Job::Read(asked) => {
+            let mut read = |spot| shelf::read(file, spot, buffer).and_then(host_of);
+            Done::Read(
+                asked
+                    .into_iter()
+                    .map(|(id, spot)| (id, read(spot)))
+                    .collect(),
+            )
         }
+        Job::Empty(number) => Done::Emptied(Emptied::read(file, number)),
     }
 }
 

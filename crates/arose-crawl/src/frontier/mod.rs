@@ -20,12 +20,14 @@
 //! with their place in the workbench; a site takes about 30, a queued URL 13 while its host is in
 //! memory. The text of URLs is in the journal.
 
+mod arriving;
 mod blocks;
 mod cold;
 mod folders;
 mod host;
 mod hosts;
 mod keeper;
+mod outline;
 mod quality;
 mod queue;
 mod ranking;
@@ -42,16 +44,16 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::error::Error;
 use crate::journal::{HostId, Place, Queued};
 use crate::order::{Gift, Level, Weight};
 use crate::settings::{Budget, Order};
 use crate::url::NormalUrl;
 
+pub(crate) use arriving::Arriving;
 pub(crate) use folders::{Folders, Novelty, PROBE};
 pub(crate) use host::{Host, RECALLED, RobotsJob, Rules, Stage, Turn};
-use hosts::Outline;
-pub(crate) use hosts::{Arriving, Hosts, nameless};
+pub(crate) use hosts::{Hosts, nameless};
+use outline::Outline;
 pub(crate) use quality::{Conduct, LOW, SPAM, Templates};
 pub(crate) use queue::{Entry, MAX_PLACE, Queue, Tag};
 pub(crate) use ranking::{Arrival, Scale};
@@ -61,10 +63,10 @@ pub use standing::{SiteQuality, SiteStanding, Standing};
 use table::{Flags, Numbers};
 pub(crate) use workbench::{Choice, EntryId, Judgement, Lane, Rank, Workbench};
 
-/// By how much the rank of a host must change to be noted: a sixteenth of a factor of two.
+/// Minimum change of the rank of a host that is noted: a sixteenth of a factor of two.
 const NOTED: Rank = 64;
 
-/// Hosts that are looked at again in one go.
+/// Maximum number of hosts that are checked again at once.
 const MAX_WATCHED: usize = 20_000;
 
 /// All hosts and their queues.
@@ -76,53 +78,56 @@ pub(crate) struct Frontier {
     pub(crate) bench: Workbench,
     budget: Budget,
     scale: Scale,
-    /// The trust of all sites, and pages asked for at all of them.
+    /// The trust of all sites, and the number of pages requested from all of them.
     trust: f64,
     n_pages: u64,
-    /// Hosts taken in the present round, and the best rank among them.
+    /// Number of hosts taken in the current round, and the best rank among them.
     n_turns: usize,
     best: Rank,
-    /// Whether the number of doublings has changed since it was written down, and sites whose trust
+    /// Whether the number of doublings has changed since it was written, and the sites whose trust
     /// has.
     has_doubled: bool,
     changed: Vec<SiteId>,
-    /// Sites that are trusted most.
+    is_changed: Flags,
+    /// The sites with the most trust.
     trusted: Vec<SiteId>,
     /// Sites with the most bad pages.
     poor: Vec<SiteId>,
-    /// Hosts that are parked or in the spare lane, to be looked at again, the next one first.
+    /// The names of both.
+    names: HashMap<SiteId, Box<str>>,
+    /// Hosts that are parked or in the spare lane and are to be checked again, in order.
     watched: VecDeque<HostId>,
     is_watched: Flags,
-    /// How many of them are left of the present round.
+    /// How many of them are left in the current round.
     n_left: usize,
-    /// Whether only URLs that were lost are wanted.
+    /// Whether only lost URLs are wanted.
     wants_lost_only: bool,
-    /// Hosts that were taken off the workbench and are on their way into memory.
+    /// Number of hosts that were taken off the workbench and are being read into memory.
     pub(crate) n_coming: usize,
-    /// Hosts whose address is wanted, the next one first.
+    /// Hosts whose IP address is needed, in order.
     pub(crate) unresolved: VecDeque<HostId>,
-    /// What the pages of sites were like, as far as some were read.
+    /// The quality of the pages of sites, as far as some were read.
     pub(crate) conduct: HashMap<SiteId, Conduct>,
-    /// Home pages by address and template.
+    /// Home pages by IP address and template.
     pub(crate) templates: Templates,
-    /// URLs that wait for a request.
+    /// Number of queued URLs.
     pub(crate) n_queued: u64,
-    /// When hosts may be asked first.
+    /// The earliest time of the first requests.
     pub(crate) first_turn: Duration,
-    /// Hosts with pages to be visited again, and how many: budgets are for new pages.
+    /// Hosts with pages to be visited again, and the number of these: budgets are for new pages.
     pub(crate) revisited: HashMap<HostId, u32>,
 }
 
 /// A host that was taken off the workbench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// It may be asked.
+    /// It may receive a request.
     Host(HostId),
-    /// It has to come into memory first, or does not count.
+    /// It must be read into memory first, or its entry is no longer valid.
     Later,
 }
 
-/// Why a URL has no host here.
+/// Why a URL gets no host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyHosts;
 
@@ -148,8 +153,10 @@ impl Frontier {
             best: 0,
             has_doubled: false,
             changed: Vec::new(),
+            is_changed: Flags::default(),
             trusted: Vec::new(),
             poor: Vec::new(),
+            names: HashMap::new(),
             watched: VecDeque::new(),
             is_watched: Flags::default(),
             n_left: 0,
@@ -162,34 +169,42 @@ impl Frontier {
         }
     }
 
-    /// Has sites take as much as this from now on.
+    /// Uses these limits for sites from now on.
     pub(crate) fn set_budget(&mut self, budget: Budget) {
         self.scale.pages = budget.pages as f64;
         self.budget = budget;
     }
 
-    /// Sets that URLs have the priorities of a topic.
+    /// Ranks hosts as in a crawl with a topic.
     pub(crate) fn set_focused(&mut self) {
         self.scale.is_focused = true;
     }
 
-    /// How hosts are ranked.
+    /// Returns how hosts are ranked.
     pub(crate) fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// Takes down how often trust became worth twice as many pages, while the journal is read
-    /// again.
+    /// Records how often trust became worth twice as many pages, during the replay of the journal.
     pub(crate) fn set_doublings(&mut self, n: u32) {
         self.scale.n_doublings = n;
     }
 
-    /// The host of a URL, if it is known; `origin_hash` is the first half of its fingerprint.
+    /// Returns the host of a URL, if it is known; `origin_hash` is the first half of its
+    /// fingerprint.
     pub(crate) fn find(&self, origin_hash: u64) -> Option<HostId> {
         self.hosts.find(origin_hash)
     }
 
-    /// Adds the host of a URL, unless its site has as many hosts as it may.
+    /// Reads what is in memory of the hosts with these hashes before they are needed, which takes
+    /// less time for many at once.
+    pub(crate) fn touch(&self, hashes: impl Iterator<Item = u64>) {
+        let sites = self.hosts.touch(hashes).into_iter();
+        let touched = sites.fold(0, |all, site| all ^ self.sites[site as usize].n_hosts);
+        std::hint::black_box(touched);
+    }
+
+    /// Adds the host of a URL, unless its site has the maximum number of hosts.
     pub(crate) fn add_host(
         &mut self,
         url: &NormalUrl,
@@ -217,7 +232,7 @@ impl Frontier {
         self.hosts.push(host, origin_hash);
     }
 
-    /// Counts a host at its site, which is returned.
+    /// Counts a host at its site; returns the site.
     pub(crate) fn admit_host(&mut self, url: &NormalUrl) -> SiteId {
         let site = self.site_of(url);
         let of = &mut self.sites[site as usize];
@@ -228,7 +243,7 @@ impl Frontier {
         site
     }
 
-    /// A host of which nothing is known yet.
+    /// Creates a host without any state.
     pub(crate) fn new_host(&self, origin: &str, site: SiteId) -> Host {
         let mut host = Host::named(origin, site);
         host.next = self.first_turn;
@@ -236,7 +251,7 @@ impl Frontier {
         host
     }
 
-    /// The site of a URL, made known if it was not.
+    /// Returns the site of a URL, which is added if it is new.
     pub(crate) fn site_of(&mut self, url: &NormalUrl) -> SiteId {
         let hash = site::hash(url.site());
         let sites = &mut self.sites;
@@ -259,9 +274,9 @@ impl Frontier {
         self.n_queued += 1;
     }
 
-    /// Gives something to a URL that waits; returns its place and what it has now, if that is more
-    /// than before. A host that is not in memory gets it when it is. `rest_hash` is the second half
-    /// of the fingerprint of the URL.
+    /// Adds a contribution to a queued URL; returns its position and its new weight, if that has
+    /// grown. A host that is not in memory gets the contribution when it is. `rest_hash` is the
+    /// second half of the fingerprint of the URL.
     pub(crate) fn give(
         &mut self,
         id: HostId,
@@ -282,9 +297,9 @@ impl Frontier {
         Some(given)
     }
 
-    /// Gives a URL that waits another mass, more or less; returns its place and what it has now, if
-    /// that is another than before. A host that is not in memory gets it when it is. `rest_hash` is
-    /// the second half of the fingerprint of the URL.
+    /// Sets the mass of a queued URL; returns its position and its new weight, if that has changed.
+    /// A host that is not in memory gets the mass when it is. `rest_hash` is the second half of the
+    /// fingerprint of the URL.
     pub(crate) fn reweigh(
         &mut self,
         id: HostId,
@@ -304,8 +319,8 @@ impl Frontier {
         Some(changed)
     }
 
-    /// Raises a URL that waits to the weight of a seed; returns its place and what it has now, if
-    /// that is more than before.
+    /// Raises a queued URL to the weight of a seed; returns its position and its new weight, if
+    /// that has grown. A host that is not in memory is handled when it is.
     pub(crate) fn lift(&mut self, id: HostId, tag: Tag, number: u32) -> Option<(Place, Weight)> {
         let least = self.scale.order.weigh(Arrival {
             is_seed: true,
@@ -313,21 +328,26 @@ impl Frontier {
             gift: Gift::NONE,
             number,
         });
+        if !self.hosts.bring(id) {
+            self.hosts.arriving(id).lifts.push((tag, number));
+            return None;
+        }
         let (place, weight, before) = self.hosts[id as usize].lift(tag, least)?;
         self.entrust(None, id, weight.trust.amount() - before.amount());
         self.raise(id, weight.mass);
         Some((place, weight))
     }
 
-    /// Has a host go sooner that waits with URLs of a lower rank than what it is asked for next.
+    /// Moves a host forward if what is next to be requested from it has a higher rank than its
+    /// entry.
     pub(crate) fn raise_first(&mut self, id: HostId) {
         if let Some(first) = self.hosts[id as usize].first() {
             self.raise(id, first.mass);
         }
     }
 
-    /// Has a host go sooner that waits with URLs of a lower rank than one with this mass. One that
-    /// is not in memory is looked at when it is.
+    /// Moves a host forward if a URL with this mass has a higher rank than its entry. A host that
+    /// is not in memory is checked when it is.
     pub(crate) fn raise(&mut self, id: HostId, mass: Level) {
         if !self.hosts.is_warm(id) {
             return;
@@ -345,18 +365,27 @@ impl Frontier {
         }
     }
 
-    /// Puts a page into the queue of its host that is to be visited again.
+    /// Queues a request for robots.txt at a host.
+    pub(crate) fn push_job(&mut self, id: HostId, job: RobotsJob) {
+        match self.hosts.bring(id) {
+            true => self.hosts[id as usize].jobs.push_back(job),
+            false => self.hosts.arriving(id).jobs.push(job),
+        }
+        self.advance(id);
+    }
+
+    /// Queues a page at its host to be visited again.
     pub(crate) fn push_again(&mut self, queued: &Queued<'_>, tag: Tag, place: Place) {
         self.begin_again(queued.host);
         self.push(queued, tag, place);
     }
 
-    /// Takes down that a page of a host waits to be visited again.
+    /// Records that a page of a host is queued to be visited again.
     pub(crate) fn begin_again(&mut self, host: HostId) {
         *self.revisited.entry(host).or_default() += 1;
     }
 
-    /// Takes down that a page waits no more to be visited again.
+    /// Records that a page is no longer queued to be visited again.
     pub(crate) fn end_again(&mut self, host: HostId) {
         if let Some(n) = self.revisited.get_mut(&host) {
             *n -= 1;
@@ -366,8 +395,8 @@ impl Frontier {
         }
     }
 
-    /// Moves a host that has something to fetch on to where that can happen: a host at rest, or one
-    /// just done with.
+    /// Moves a host with something to fetch to its next stage, if it was at rest or its request has
+    /// ended.
     pub(crate) fn advance(&mut self, id: HostId) {
         if !self.hosts.bring(id) {
             self.hosts.arriving(id).advances = true;
@@ -408,14 +437,14 @@ impl Frontier {
         }
     }
 
-    /// Where a host has to wait; none if its site has had all its pages.
+    /// Returns the lane of a host; `None` if its site has reached its maximum number of pages.
     fn lane(&self, id: HostId, outline: Outline) -> Option<Lane> {
         let site = self.hosts.site(id);
-        // What others wait for goes before budgets.
+        // Requests that other hosts or users wait for take precedence over budgets.
         if outline.has_jobs || self.revisited.contains_key(&id) {
             return Some(Lane::First);
         }
-        if self.sites[site as usize].n_pages >= self.budget.max_pages {
+        if u64::from(self.sites[site as usize].n_pages) >= self.budget.max_pages {
             return None;
         }
         Some(match outline.goes_last {
@@ -430,8 +459,8 @@ impl Frontier {
         }
     }
 
-    /// A host that may be asked now. Its address is taken until [`Self::release`]. A host that is
-    /// not in memory is [claimed](Self::claim) when it is.
+    /// Takes a host that may receive a request now. Its IP address stays taken until
+    /// [`Self::release`]. A host that is not in memory is [claimed](Self::claim) when it is.
     pub(crate) fn take(&mut self, now: Duration) -> Option<Taken> {
         let (hosts, sites, scale) = (&mut self.hosts, &self.sites, self.scale);
         let judge = |id: HostId, entry, rank| match hosts.is_warm(id) {
@@ -450,19 +479,20 @@ impl Frontier {
         })
     }
 
-    /// Goes on with a host that was taken before it was in memory; whether it may be asked now.
+    /// Continues with a host that was taken before it was in memory; returns whether it may receive
+    /// a request now.
     pub(crate) fn claim(&mut self, choice: Choice) -> bool {
         self.n_coming -= 1;
         self.mark_busy(choice)
     }
 
-    /// Whether an entry of the workbench still stands for its host, which is busy then.
+    /// Whether an entry of the workbench is still valid; if so, its host is busy from now on.
     fn mark_busy(&mut self, choice: Choice) -> bool {
         let host = &mut self.hosts[choice.host as usize];
         let judgement = judge(host, choice.entry, choice.rank, &self.sites, self.scale);
         if judgement == Judgement::Fine {
             host.stage = Stage::Busy;
-            // What is due says nothing of the priority that is left for new pages.
+            // A page that is due says nothing about the priority that is left for new pages.
             let is_due = self.revisited.contains_key(&choice.host);
             self.note_taken(if is_due { Rank::MAX } else { choice.rank });
             return true;
@@ -477,7 +507,7 @@ impl Frontier {
         false
     }
 
-    /// Gives host and address free, to be asked again from these times on.
+    /// Releases a host and its IP address, which may receive requests again from these times on.
     pub(crate) fn release(
         &mut self,
         id: HostId,
@@ -492,8 +522,8 @@ impl Frontier {
         self.advance(id);
     }
 
-    /// Looks again at the hosts that are parked or in the spare lane, so many at a time: other URLs
-    /// may have come, or limits may have changed.
+    /// Checks some of the hosts again that are parked or in the spare lane: they may have new URLs,
+    /// or limits may have changed.
     pub(crate) fn rebalance(&mut self) {
         if self.n_left == 0 {
             self.n_left = self.watched.len();
@@ -519,7 +549,7 @@ impl Frontier {
         }
     }
 
-    /// Whether a host need not wait where it does.
+    /// Whether a host may leave the place where it waits.
     fn has_better_lane(&self, id: HostId, outline: Outline) -> bool {
         let lane = self.lane(id, outline);
         lane == Some(Lane::First) || lane.is_some() && !outline.is_spare
@@ -532,36 +562,16 @@ impl Frontier {
             return;
         }
         if self.has_better_lane(id, outline) {
-            // An entry in the spare lane does not count any more.
+            // Its entry in the spare lane is no longer valid.
             self.hosts[id as usize].stage = Stage::Rest;
             self.advance(id);
         } else {
             self.watch(id);
         }
     }
-
-    /// URLs that are lost for now.
-    pub(crate) fn n_lost(&self) -> u64 {
-        self.hosts.n_lost_and_aside().0
-    }
-
-    /// URLs of stale directories.
-    pub(crate) fn n_aside(&self) -> u64 {
-        self.hosts.n_lost_and_aside().1
-    }
-
-    /// Holds back all that is not lost.
-    pub(crate) fn hold_queues(&mut self) -> Result<(), Error> {
-        self.wants_lost_only = true;
-        for id in 0..self.hosts.len() {
-            self.hosts[id].hold_queue();
-            self.hosts.shelve(1)?;
-        }
-        Ok(())
-    }
 }
 
-/// What becomes of an entry of the workbench whose turn it is.
+/// Decides what happens to an entry of the workbench whose turn it is.
 fn judge(host: &mut Host, entry: EntryId, rank: Rank, sites: &[Site], scale: Scale) -> Judgement {
     if host.entry != entry {
         return Judgement::Outdated;
@@ -574,7 +584,7 @@ fn judge(host: &mut Host, entry: EntryId, rank: Rank, sites: &[Site], scale: Sca
     Judgement::Fine
 }
 
-/// The rank of a host: that of what it is asked for next.
+/// Returns the rank of a host: that of the next request to it.
 fn rank_of(host: &Host, sites: &[Site], scale: Scale) -> Rank {
     if !host.jobs.is_empty() {
         return Rank::MAX;

@@ -1,34 +1,34 @@
 //! Orders: how URLs are ranked at their host, and hosts among each other.
 //!
-//! An order is a value of [`Order`], and what it has to say is here: with which mass a URL begins,
-//! what a link adds to it, and how a host ranks whose best URL has some mass and whose site has
-//! some share. A further order is a further value and its arms below.
+//! Everything that distinguishes the values of [`Order`] is here: the initial mass of a URL, what a
+//! link adds to it, and the rank of a host, from the mass of its best URL and the share of its
+//! site. A new order is a new value and a new arm in each match below.
 
 use super::workbench::Rank;
 use crate::order::{BASE, Gift, Level, N_MASSES, SEED, STEPS, Weight};
 use crate::settings::Order;
 
-/// Ranks are levels of priority above this, so that those far below the smallest are some too.
+/// Added to levels of priority, so that ranks far below the smallest level stay positive.
 const FLOOR: i32 = 1 << 20;
 
-/// The best priority below which sites get more pages for their trust.
+/// If the best priority is below this, sites get more pages for their trust.
 const SCARCE: f32 = 0.01;
 
-/// How a URL comes to be known.
+/// How a URL was met.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Arrival {
-    /// Whether somebody named it to begin with, whose trust it has.
+    /// Whether a user passed it; it then has the trust of a seed.
     pub(crate) is_seed: bool,
-    /// Whether it is a list of pages, which goes before them.
+    /// Whether it is a list of pages, which goes before pages.
     pub(crate) is_list: bool,
-    /// What the link brings.
+    /// The contribution of the link.
     pub(crate) gift: Gift,
-    /// What the caller's own order says; the smallest go first.
+    /// The number that the caller's own order assigns; the smallest go first.
     pub(crate) number: u32,
 }
 
 impl Order {
-    /// The weight of a URL that is new.
+    /// Returns the weight of a new URL.
     pub(crate) fn weigh(self, arrival: Arrival) -> Weight {
         let Arrival { is_seed, gift, .. } = arrival;
         let base = match is_seed || arrival.is_list {
@@ -44,7 +44,7 @@ impl Order {
         }
     }
 
-    /// What a link brings to a URL that waits.
+    /// Returns the contribution of a link to a queued URL.
     pub(crate) fn received(self, gift: Gift) -> Gift {
         match self {
             Self::Opic => gift,
@@ -53,11 +53,11 @@ impl Order {
     }
 }
 
-/// A level that falls as a number grows. Numbers that are far from both ends of their range, and
-/// near each other, are taken for equal.
+/// Returns a level that falls as a number grows. Numbers that are close to each other and far from
+/// both ends of their range may get the same level.
 fn in_turn(number: u32) -> Level {
     const EXACT: u32 = 1_700;
-    // A queue tells so many apart.
+    // The number of levels that a queue distinguishes.
     const LAST: u32 = N_MASSES as u32 - 2;
     const BETWEEN: u64 = (LAST - 2 * EXACT) as u64;
     let to_end = u32::MAX - number;
@@ -75,34 +75,34 @@ fn in_turn(number: u32) -> Level {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scale {
     pub(crate) order: Order,
-    /// Pages of a site at full priority for each unit of trust.
+    /// Pages of a site at full priority per unit of trust, at the start.
     pub(crate) pages: f64,
-    /// How often that was doubled. Ranks are relative to it: all that a share limits stay in their
-    /// order when it grows.
+    /// How often that was doubled. Ranks are relative to it: the order of all hosts that a share
+    /// limits stays the same when it grows.
     pub(crate) n_doublings: u32,
     /// Whether the crawl has a topic.
     pub(crate) is_focused: bool,
 }
 
 impl Scale {
-    /// Pages for a unit of trust by now.
+    /// Returns the current number of pages per unit of trust.
     pub(crate) fn pages(&self) -> f64 {
         self.pages * f64::from(self.n_doublings.min(60)).exp2()
     }
 
-    /// Returns the power of shares in a priority. That of a crawl with a topic is the predicted
-    /// score times the fourth root of what it would be without one: of mass and share alike.
-    /// Otherwise, the site of the only seed would go before better pages of all others.
+    /// Returns the exponent of shares in a priority. In a crawl with a topic, the priority is the
+    /// predicted score times the fourth root of mass times share. Otherwise, the site of the only
+    /// seed would go before better pages of all others.
     pub(crate) fn power(&self) -> f64 {
         if self.is_focused { 0.25 } else { 1.0 }
     }
 
-    /// The rank of a host whose best URL has a mass, and whose site a share.
+    /// Returns the rank of a host, from the mass of its best URL and the share of its site.
     pub(crate) fn rank(&self, mass: Level, share: f64) -> Rank {
         let steps = f64::from(STEPS) * self.power();
         let level = match self.order {
             Order::Opic => i32::from(mass.bits()) + (share.log2() * steps) as i32,
-            // Hosts take turns; those of a site that has had its share come later.
+            // Hosts take turns; those of a site that has used its share come later.
             Order::Breadth => {
                 i32::from(Level::of(1.0).bits()) + share.log2().floor() as i32 * STEPS
             }
@@ -116,7 +116,7 @@ impl Scale {
         (f64::from(self.n_doublings.min(60)) * steps) as i32
     }
 
-    /// Whether a rank stands for hardly any priority.
+    /// Whether a rank means hardly any priority.
     pub(crate) fn is_scarce(&self, rank: Rank) -> bool {
         i64::from(rank) - i64::from(FLOOR) + i64::from(self.doublings())
             < i64::from(Level::of(SCARCE).bits())

@@ -8,20 +8,18 @@ use crate::order;
 /// A site's number.
 pub(crate) type SiteId = u32;
 
-/// A registrable domain by default.
+/// A registrable domain by default, in 24 bytes.
 #[derive(Debug)]
 pub(crate) struct Site {
     /// The digest of its name.
     pub(crate) hash: u64,
     /// Number of pages requested.
-    pub(crate) n_pages: u64,
+    pub(crate) n_pages: u32,
     /// The first of its hosts, and their number.
     pub(crate) host: HostId,
     pub(crate) n_hosts: u32,
     /// Trust from seeds and from links of other sites, minus the trust passed on to others.
     pub(crate) trust: f32,
-    /// Whether the trust has changed since it was last written.
-    pub(super) is_changed: bool,
 }
 
 impl Site {
@@ -32,14 +30,13 @@ impl Site {
             host: 0,
             n_hosts: 0,
             trust: 0.0,
-            is_changed: false,
         }
     }
 
     /// Returns the share of its priority that its next page has, if a unit of trust is worth this
     /// many pages.
     pub(crate) fn share(&self, pages: f64) -> f64 {
-        order::share(self.trust, self.n_pages, pages)
+        order::share(self.trust, self.n_pages.into(), pages)
     }
 }
 

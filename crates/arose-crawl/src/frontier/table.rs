@@ -5,7 +5,7 @@
 //! position of the hash, mixed with a seed that sites do not know. At most three quarters of the
 //! slots are used.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use arose::mix::mix;
 
@@ -64,6 +64,26 @@ impl Numbers {
 
     fn start(&self, hash: u64) -> usize {
         mix(hash ^ self.seed) as usize & (self.slots.len() - 1)
+    }
+}
+
+/// Hashes numbers of hosts. They follow each other, so no site can choose them.
+pub(super) type NumberHash = BuildHasherDefault<NumberHasher>;
+
+#[derive(Debug, Default)]
+pub(super) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u32(byte.into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = mix(self.0 ^ u64::from(number));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

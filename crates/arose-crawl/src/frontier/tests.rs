@@ -272,3 +272,71 @@ fn lost_urls_are_kept() {
     assert_eq!(host.drain(), [1]);
     assert_eq!(pop(&mut frontier.hosts[gone as usize]), Some(2));
 }
+
+/// Whatever is done with hosts that are not in memory, none of them is read at once, and all of it
+/// has happened when they are.
+#[test]
+fn issue_22_nothing_waits_for_hosts_on_the_shelf() {
+    const N: HostId = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let mut frontier = frontier();
+    frontier.hosts.limit(folder.path(), "hosts.tmp", 2).unwrap();
+    for id in 0..N {
+        let host = add(&mut frontier, &format!("http://h{id}.org/")).unwrap();
+        push(&mut frontier, host, 1.0, Place::from(id) + 1);
+        frontier.hosts[host as usize].address = Some([127, 0, 0, 1].into());
+        frontier.advance(host);
+    }
+    frontier.hosts.shelve(N as usize).unwrap();
+    frontier.hosts.keep_aside(|| ());
+    // Until then, they are in memory.
+    frontier.hosts.write_all().unwrap();
+    let tag = |id: HostId| Tag::of(u64::from(id) + 1);
+    let all_rest = |frontier: &Frontier| (0..N - 2).all(|id| !frontier.hosts.is_warm(id));
+    assert!(all_rest(&frontier));
+    let gift = Gift {
+        mass: 5.0,
+        trust: 1.0,
+        is_link: true,
+        ..Gift::NONE
+    };
+    let job = RobotsJob {
+        host: 3,
+        rest: "/robots.txt".into(),
+        n_redirects: 1,
+        n_tries: 0,
+    };
+    assert_eq!(frontier.lift(0, tag(0), 0), None);
+    assert_eq!(frontier.give(1, 2, gift), None);
+    assert_eq!(frontier.reweigh(2, 3, Level::of(7.0)), None);
+    frontier.push_job(3, job);
+    push(&mut frontier, 4, 2.0, 100);
+    frontier.entrust(None, 5, 1.0);
+    frontier.raise(6, Level::of(9.0));
+    frontier.name_sites();
+    frontier.rebalance();
+    assert!(all_rest(&frontier));
+    assert_eq!(frontier.trusted_sites().len(), 0);
+    let mut arrived = Vec::new();
+    while let Some((id, arriving)) = frontier.hosts.wait_arrived().unwrap() {
+        arrived.push(id);
+        for &(tag, number) in &arriving.lifts {
+            assert!(frontier.lift(id, tag, number).is_some());
+        }
+        for &(rest_hash, gift) in &arriving.gifts {
+            assert!(frontier.give(id, rest_hash, gift).is_some());
+        }
+        for &(rest_hash, mass) in &arriving.masses {
+            assert!(frontier.reweigh(id, rest_hash, mass).is_some());
+        }
+    }
+    assert_eq!(arrived, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(frontier.hosts[3].jobs.len(), 1);
+    let n_queued = frontier.hosts[4].waiting().count();
+    assert_eq!(n_queued, 2);
+    frontier.name_sites();
+    let sites = frontier.trusted_sites().into_iter();
+    let mut names: Vec<String> = sites.map(|site| site.name).collect();
+    names.sort();
+    assert_eq!(names, ["h0.org", "h5.org"]);
+}

@@ -73,7 +73,7 @@ impl Frontier {
         let before = site.trust;
         site.trust = (before + by).max(0.0);
         self.trust += f64::from(site.trust) - f64::from(before);
-        if !std::mem::replace(&mut site.is_changed, true) {
+        if !self.is_changed.replace(number, true) {
             self.changed.push(number);
             self.note_trusted(number);
         }
@@ -83,8 +83,8 @@ impl Frontier {
     pub(crate) fn take_changes(&mut self) -> Vec<Event<'static>> {
         let mut events = Vec::with_capacity(self.changed.len());
         for number in std::mem::take(&mut self.changed) {
-            let site = &mut self.sites[number as usize];
-            site.is_changed = false;
+            let site = &self.sites[number as usize];
+            self.is_changed.replace(number, false);
             let (host, trust) = (site.host, site.trust);
             events.push(Event::Trust { host, trust });
         }
@@ -97,7 +97,8 @@ impl Frontier {
 
     /// Counts pages requested from a site.
     pub(crate) fn count_pages(&mut self, site: SiteId, n: u64) {
-        self.sites[site as usize].n_pages += n;
+        let of_site = &mut self.sites[site as usize].n_pages;
+        *of_site = of_site.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
         self.n_pages += n;
     }
 

@@ -11,18 +11,18 @@ use super::event::{Event, Queued, url_at};
 use super::pool::Span;
 use super::{MAX_URL_EVENT, Place};
 
-/// Bytes of events that were written and are kept.
+/// Maximum number of bytes of written events that are kept.
 const TAIL: usize = 16 << 20;
 
-/// Events with consecutive places.
+/// Events with consecutive positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Batch {
-    /// The place of the first event.
+    /// The position of the first event.
     pub(super) place: Place,
-    /// Hosts met before it, and in it.
+    /// Number of hosts met before it, and in it.
     pub(super) n_hosts: u64,
     n_new_hosts: u64,
-    /// URLs in it.
+    /// Number of URLs in it.
     pub(crate) n_urls: u64,
     /// Whether no event was left out between two others.
     pub(super) is_dense: bool,
@@ -41,7 +41,7 @@ impl Batch {
         }
     }
 
-    /// Adds an event; returns its place.
+    /// Adds an event; returns its position.
     pub(crate) fn push(&mut self, event: Event<'_>) -> Place {
         let place = self.end();
         event.write(&mut self.events);
@@ -54,7 +54,7 @@ impl Batch {
         self.n_hosts + self.n_new_hosts
     }
 
-    /// Where its URLs are found if its events are at a position of the file.
+    /// Returns where its URLs are found if its events are at `at` in the file.
     pub(super) fn span(&self, at: u64) -> Option<Span> {
         (self.n_urls > 0).then_some(Span {
             place: self.place,
@@ -64,18 +64,18 @@ impl Batch {
         })
     }
 
-    /// Bytes of events.
+    /// Returns the size of the events in bytes.
     pub(crate) fn n_bytes(&self) -> usize {
         self.events.len()
     }
 
-    /// Takes the events out, and begins the next batch.
+    /// Takes the events, and begins the next batch.
     pub(crate) fn take(&mut self) -> Self {
         let next = Self::new(self.end(), self.n_hosts_after());
         std::mem::replace(self, next)
     }
 
-    /// The place behind the last event.
+    /// Returns the position after the last event.
     pub(crate) fn end(&self) -> Place {
         self.place + self.events.len() as u64
     }
@@ -90,13 +90,13 @@ impl Batch {
 #[derive(Debug)]
 pub(crate) struct Draft {
     batch: Batch,
-    /// Batches that were handed on, the oldest first, and their bytes.
+    /// Batches that were passed on, the oldest first, and their size in bytes.
     tail: VecDeque<Arc<Batch>>,
     n_tail_bytes: usize,
 }
 
 impl Draft {
-    /// Goes on with a batch.
+    /// Continues with a batch.
     pub(crate) fn new(batch: Batch) -> Self {
         Self {
             batch,
@@ -105,22 +105,22 @@ impl Draft {
         }
     }
 
-    /// Adds an event; returns its place.
+    /// Adds an event; returns its position.
     pub(crate) fn push(&mut self, event: Event<'_>) -> Place {
         self.batch.push(event)
     }
 
-    /// The place behind the last event.
+    /// Returns the position after the last event.
     pub(crate) fn end(&self) -> Place {
         self.batch.end()
     }
 
-    /// Bytes of events that wait to be handed on.
+    /// Returns the number of bytes of events that wait to be passed on.
     pub(crate) fn pending(&self) -> usize {
         self.batch.n_bytes()
     }
 
-    /// Hands the events on.
+    /// Passes the events on.
     pub(crate) fn take(&mut self) -> Arc<Batch> {
         let batch = Arc::new(self.batch.take());
         self.n_tail_bytes += batch.n_bytes();
@@ -128,7 +128,7 @@ impl Draft {
         batch
     }
 
-    /// Takes down that events before a place are in the file.
+    /// Records that the events before a position are in the file.
     pub(crate) fn note_written(&mut self, end: Place) {
         while let Some(first) = self.tail.front()
             && self.n_tail_bytes > TAIL
@@ -139,7 +139,7 @@ impl Draft {
         }
     }
 
-    /// Reads a queued URL back, if it is here.
+    /// Returns a queued URL, if it is here.
     pub(crate) fn read(&self, place: Place) -> Option<Queued<'_>> {
         if place >= self.batch.place {
             return self.batch.read(place);

@@ -80,7 +80,7 @@ pub(crate) enum Event<'b> {
     /// A URL that was fetched before is queued to be visited again. Contains its page.
     Again { page: u32, queued: Queued<'b> },
     /// A page was visited. Contains its new state.
-    Visited { page: u32, slot: &'b [u8] },
+    Visited { page: u32, record: &'b [u8] },
     /// Number of pages of the page table that were on disk.
     Table { n_pages: u32 },
     /// A host reports pages as unchanged although they have changed.
@@ -198,7 +198,7 @@ impl Event<'_> {
                 put(23, &[page.into()], None);
                 queued.write(out);
             }
-            Event::Visited { page, slot } => put(24, &[page.into()], Some(slot)),
+            Event::Visited { page, record } => put(24, &[page.into()], Some(record)),
             Event::Table { n_pages } => put(42, &[n_pages.into()], None),
             Event::Untrusted { host } => put(25, &[host.into()], None),
             Event::Signals { host, quality } => {
@@ -318,7 +318,7 @@ impl<'b> Decoder<'b> {
             },
             24 => Event::Visited {
                 page: self.number()?.try_into().ok()?,
-                slot: self.slice()?,
+                record: self.slice()?,
             },
             25 => Event::Untrusted { host: self.host()? },
             26 => Event::Signals {

@@ -22,8 +22,8 @@ use super::{Event, Place};
 use crate::error::{Context, Error};
 
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
-/// 8 since levels of mass have 256 steps.
-pub(super) const VERSION: u64 = 8;
+/// 9 since records of pages have no sketch.
+pub(super) const VERSION: u64 = 9;
 /// Magic, version, and two notes of how much of the file was synced.
 pub(super) const PREAMBLE: u64 = 48;
 /// Length, mark, number of hosts, position of the first event, checksum.
@@ -181,7 +181,7 @@ pub(crate) fn salvage(
     let mut body = Vec::new();
     loop {
         let read = read_frame(file, end, length, &mut body).context("reading", path)?;
-        // A frame that is intact but makes no sense was written by another program.
+        // An intact frame with malformed contents was written by another program.
         let frame = read.and_then(|head| decode(&head, &body, end, path).ok());
         let next = match frame {
             Some(frame) => {
@@ -264,7 +264,7 @@ fn decode<'b>(
         let before = reader.at;
         let event = reader.event();
         let at = start + (HEAD + before) as u64;
-        let unknown = || Error::damaged_at(path, at, "an event makes no sense");
+        let unknown = || Error::damaged_at(path, at, "an event is malformed");
         let n_bytes = match event.ok_or_else(unknown)? {
             Event::Skip { n_bytes } => {
                 is_dense = false;
@@ -367,7 +367,11 @@ fn check_preamble(file: &File, path: &Path) -> Result<(u64, u64), Error> {
     let read = file.read_exact_at(&mut bytes[..n_read], 0);
     read.context("reading", path)?;
     if &bytes[..8] != MAGIC {
-        return Err(Error::damaged_at(path, 0, "it is no journal of a crawl"));
+        return Err(Error::damaged_at(
+            path,
+            0,
+            "it is not the journal of a crawl",
+        ));
     }
     let version = number(&bytes[8..]);
     if version != VERSION {
@@ -383,7 +387,7 @@ fn check_preamble(file: &File, path: &Path) -> Result<(u64, u64), Error> {
         let synced = number(bytes);
         (bytes == note(synced, slot)).then_some((synced, slot))
     });
-    let unknown = || Error::damaged_at(path, 16, "how far it was synced cannot be read");
+    let unknown = || Error::damaged_at(path, 16, "the notes of how much was synced are unreadable");
     notes.max().ok_or_else(unknown)
 }
 

@@ -89,7 +89,7 @@ impl Pool {
         place: Place,
         buffer: &'b mut Vec<u8>,
     ) -> Result<Queued<'b>, Error> {
-        let damaged = || Error::damaged(&self.path, "a queued URL is not where it should be");
+        let damaged = || Error::damaged(&self.path, "a queued URL is not at its position");
         let (file, span) = {
             let table = self.table();
             let after = table.spans.partition_point(|span| span.place <= place);

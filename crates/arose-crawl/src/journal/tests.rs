@@ -123,7 +123,7 @@ impl Pen {
     }
 }
 
-/// Opens a journal, or makes one; all events as they would be written in Rust.
+/// Opens a journal, or creates one. Returns all events in debug format.
 fn reopen(path: &Path) -> Result<(Pen, Vec<String>), Error> {
     if !path.exists() {
         return Ok((Pen::new(Journal::create(path)?), Vec::new()));
@@ -189,7 +189,7 @@ fn urls_are_read_back_before_and_after_they_are_written() {
     assert_eq!(pool.read(later, &mut buffer).unwrap(), URL);
 }
 
-/// Events are dropped from memory when they are in the file, the oldest first, and no sooner.
+/// Events are dropped from memory only when they are in the file, the oldest first.
 #[test]
 fn a_draft_keeps_what_is_not_written() {
     let mut draft = Draft::new(Batch::new(100, 0));
@@ -209,9 +209,9 @@ fn a_draft_keeps_what_is_not_written() {
     assert!((150..170).contains(&n_kept.count()));
 }
 
-/// URLs that are done go, and so does what was said of hosts and is out of date. All others keep
-/// their places, also those that were queued while the journal was rewritten, and until the
-/// successor is renamed it does not count.
+/// Completed URLs, and states of hosts that are out of date, are dropped. All others keep their
+/// positions, including those queued during the rewrite. Until the successor is renamed, it does
+/// not count.
 #[test]
 fn issue_22_a_successor_keeps_all_places() {
     let (_folder, path, mut pen) = fresh();
@@ -295,7 +295,7 @@ fn issue_22_a_successor_keeps_all_places() {
     assert_eq!(found, places);
 }
 
-/// Told to stop, a rewrite leaves the journal as it was.
+/// When told to stop, a rewrite leaves the journal as it was.
 #[test]
 fn a_rewrite_can_be_stopped() {
     let (_folder, path, mut pen) = fresh();
@@ -313,7 +313,7 @@ fn a_rewrite_can_be_stopped() {
     assert!(!new_path(&path).exists());
 }
 
-/// A journal of a frame for each event, and where they end.
+/// Returns a journal with one frame per event, and the ends of the frames.
 fn written() -> (tempfile::TempDir, PathBuf, Vec<usize>) {
     let (folder, path, mut journal) = fresh();
     let mut ends = vec![journal.journal.end as usize];
@@ -325,7 +325,7 @@ fn written() -> (tempfile::TempDir, PathBuf, Vec<usize>) {
     (folder, path, ends)
 }
 
-/// However short a crash cuts the file, whole frames count and others do not.
+/// Wherever a crash cuts the file, complete frames count and others do not.
 #[test]
 fn a_cut_journal_keeps_its_whole_frames() {
     let (_folder, path, ends) = written();
@@ -341,8 +341,8 @@ fn a_cut_journal_keeps_its_whole_frames() {
     }
 }
 
-/// A flipped bit is no torn end, synced or not: it is named, and nothing is changed. Only the
-/// last frame of an unsynced file may be one that was being written.
+/// A flipped bit is damage and not the result of a crash, synced or not: it is reported, and
+/// nothing is changed. Only the last frame of an unsynced file may be partial.
 #[test]
 fn a_flipped_bit_is_damage() {
     for is_synced in [false, true] {
@@ -374,8 +374,8 @@ fn a_flipped_bit_is_damage() {
     }
 }
 
-/// A page that was never written is a hole, after which nothing counts; before the end of what
-/// was synced there are none.
+/// A page that was never written is a hole, after which nothing counts. Before the end of the
+/// synced part, a hole is damage.
 #[test]
 fn a_hole_is_a_torn_end() {
     let (_folder, path, mut journal) = fresh();
@@ -402,7 +402,7 @@ fn a_hole_is_a_torn_end() {
     }
 }
 
-/// Either note of how far the file was synced may be torn, but not both.
+/// One of the two notes of how much was synced may be partial, but not both.
 #[test]
 fn one_note_is_enough() {
     let (_folder, path, mut journal) = fresh();
@@ -454,9 +454,9 @@ fn other_files_and_versions_are_refused_by_name() {
     let path = folder.path().join("journal");
     let open = || reopen(&path).unwrap_err().to_string();
     std::fs::write(&path, [7; 60]).unwrap();
-    assert!(open().contains("no journal"));
+    assert!(open().contains("not the journal"));
     std::fs::write(&path, b"arosejrn\x02\0\0\0\0\0\0\0").unwrap();
-    assert!(open().contains("version 2, not 8"));
+    assert!(open().contains("version 2, not 9"));
     std::fs::write(&path, b"").unwrap();
     assert!(open().contains("damaged at byte 0"));
 }

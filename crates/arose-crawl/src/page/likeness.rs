@@ -10,7 +10,7 @@ use arose::digest::digest64;
 use arose::dust::{Class, is_known_name};
 use arose_corpus::payload::Page;
 
-/// Digests that are equal for pages that differ in session IDs alone.
+/// Digests that are equal for pages that differ only in session IDs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Likeness {
     /// Of text, images and links.
@@ -20,7 +20,7 @@ pub(crate) struct Likeness {
 }
 
 impl Likeness {
-    /// That of a page.
+    /// Computes the digests of a page.
     pub(super) fn of(page: &Page) -> Self {
         let metadata = page.metadata.as_deref();
         let visibility = metadata.and_then(|metadata| metadata.visibility.as_deref());
@@ -53,7 +53,7 @@ impl Likeness {
     }
 }
 
-/// An address without its fragment.
+/// A URL without its fragment.
 struct Address<'a> {
     path: &'a str,
     query: &'a str,
@@ -66,13 +66,13 @@ impl<'a> Address<'a> {
         Self { path, query }
     }
 
-    /// The segments of its path, without parameters.
+    /// Returns the segments of its path, without parameters.
     fn segments(&self) -> impl Iterator<Item = &'a str> {
         let segments = self.path.split('/');
         segments.map(|segment| segment.split(';').next().unwrap_or_default())
     }
 
-    /// The parameters of its query, and their names and values.
+    /// Returns the parameters of its query, with their names and values.
     fn parameters(&self) -> impl Iterator<Item = (&'a str, &'a str, &'a str)> {
         let parameters = self.query.split('&');
         parameters.map(|parameter| {
@@ -82,12 +82,12 @@ impl<'a> Address<'a> {
     }
 }
 
-/// Where the links of a page have session IDs. Now and then one looks like a word, so what most
-/// values of a parameter look like counts.
+/// Where the links of a page have session IDs. Because a session ID may look like a word, most
+/// values of a parameter decide.
 #[derive(Default)]
 struct Sessions<'a> {
     names: HashSet<&'a str>,
-    /// How segments begin, and their lengths.
+    /// Prefixes of segments, with the lengths of the segments.
     shapes: HashSet<(String, usize)>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Sessions<'a> {
         is_plain && self.shapes.contains(&(prefix.to_owned(), segment.len()))
     }
 
-    /// Appends an address without its session IDs and its marks of campaigns.
+    /// Appends a URL without its session IDs and tracking parameters.
     fn push_without(&self, address: &Address<'_>, out: &mut String) {
         for segment in address.segments().filter(|one| !self.is_session(one)) {
             out.push_str(segment);
@@ -140,14 +140,15 @@ impl<'a> Sessions<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arose_corpus::html::{Config, Links, Switch};
+    use arose_corpus::html::{HtmlConfig, Links, Mode, Switch};
     use arose_corpus::payload;
 
     fn likeness(html: &str) -> Likeness {
-        let config = Config {
+        let config = HtmlConfig {
+            mode: Mode::Henzinger,
             visibility: Switch::On,
             links: Links::Collect,
-            ..Config::default()
+            ..HtmlConfig::default()
         };
         let url = Some("http://h/");
         let page = payload::read(html.as_bytes(), Some("text/html"), url, &config);

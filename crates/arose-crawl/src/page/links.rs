@@ -1,4 +1,4 @@
-//! Links of a page: as they were found, whether they are approved, and how many there are.
+//! Links of a page: as found, whether they are approved, and how many there are.
 
 use arose::digest::digest64;
 use arose_corpus::{Limits, decode_content, html, payload};
@@ -14,23 +14,24 @@ use crate::order::class_of;
 use crate::sitemap;
 use crate::url::Url;
 
-/// A link that was met.
+/// A link that was met recently.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Recent {
-    /// A hash of its text and the site it was on.
+    /// A hash of its text and of the site on which it was found.
     pub(super) key: u64,
-    /// What it leads to; zeros where it is not followed.
+    /// The fingerprint of its target; zeros if it is not followed.
     pub(super) host: u64,
     pub(super) rest: u64,
 }
 
-/// Links that are remembered, a power of two.
+/// Number of links that are remembered, a power of two.
 pub(super) const N_RECENT: usize = 1 << 17;
 
-/// Feeds of a page that are read: one for all entries and a few for parts of the site.
+/// Maximum number of feeds of a page that are read: one for all entries and a few for parts of the
+/// site.
 const MAX_FEEDS: usize = 4;
 
-/// A link as it was found.
+/// A link as found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Link<'a> {
     pub(super) text: &'a str,
@@ -61,7 +62,7 @@ impl Reader {
         let mut others = Vec::new();
         for &(key, at) in targets.iter() {
             let is_repeat = before.is_some_and(|(before, _)| before == key);
-            // What a repeated link is called counts for the first one.
+            // The words of a repeated link are added to the first one.
             if is_repeat
                 && let Some((_, first)) = before
                 && let Some(more) = report
@@ -88,7 +89,7 @@ impl Reader {
         targets.shrink_to(1 << 12);
     }
 
-    /// Adds what a page or a style sheet needs to be shown.
+    /// Adds the requisites of a page or a style sheet.
     pub(super) fn add_requisites(
         &mut self,
         job: &Job,
@@ -121,7 +122,7 @@ impl Reader {
     }
 
     /// Adds the feeds of a home page or a seed, which list pages as sitemaps do. They come before
-    /// its links, which may lead to the same URLs as if they were pages.
+    /// its links, which may lead to the same URLs as pages.
     pub(super) fn add_feeds(&mut self, job: &Job, metadata: &html::Metadata, report: &mut Report) {
         let is_home = job.depth == 0 || job.url.rest() == "/";
         if !is_home || !self.shared.settings.scope.sitemaps {
@@ -182,7 +183,7 @@ impl Reader {
         let entries = sitemap.pages.iter().map(|entry| (entry, Kind::Page));
         let entries = entries.chain(sitemap.sitemaps.iter().map(|entry| (entry, Kind::Sitemap)));
         let classes = sitemap.pages.iter().map(|entry| class_of(entry.priority()));
-        // What is the same for all says nothing.
+        // A priority that all entries share says nothing.
         let is_told = {
             let mut classes = classes.filter(|&class| class > 0);
             let first = classes.next();
@@ -220,12 +221,12 @@ impl Reader {
         }
     }
 
-    /// Normalises a link, asks the guard, and adds it to the report.
+    /// Normalizes a link, checks it with the guard, and adds it to the report.
     pub(super) fn add_link(&mut self, job: &Job, link: &Link<'_>, report: &mut Report) {
         let text = link.text.split('#').next().unwrap_or_default();
         let key = digest64(text.as_bytes()) ^ digest64(job.url.origin().as_bytes());
         let key = key ^ (link.kind as u64) << 7 | 1;
-        // The depth decides with the guard, so two pages may have different answers.
+        // The decision of the guard depends on the depth, so it may differ between two pages.
         let can_skip = !link.is_redirect && self.shared.settings.scope.max_depth == u32::MAX;
         let slot = self.recent.get_mut(key as usize >> 1 & (N_RECENT - 1));
         let mut slot = slot.filter(|_| can_skip);
@@ -247,7 +248,7 @@ impl Reader {
         let is_further = !link.is_redirect && link.kind != Kind::Requisite;
         let link_depth = job.depth.saturating_add(u32::from(is_further));
         let judged = url.map_err(Into::into).and_then(|url| {
-            // Nobody on the web has a say in what is read here.
+            // Pages of the web must not make the crawler read local files.
             if url.is_file() && !job.url.is_file() {
                 return Err(Reason::Scheme);
             }

@@ -5,21 +5,25 @@ use arose::digest::digest64;
 use super::Found;
 use crate::url::NormalUrl;
 
-/// Texts up to this many bytes always have their words compared.
+/// Texts up to this many bytes, without digits and URLs, always have their words compared.
 const SHORT: usize = 1024;
 
 /// Returns the digest of the words of a text, without digits and URLs, if pages of traps are
 /// likely: for short texts, and for URLs with a query or an ID in the path.
 pub(super) fn shape(url: &NormalUrl, text: &str) -> Option<u64> {
     let mut segments = url.path().split('/');
-    if text.len() > SHORT && url.query().is_none() && !segments.any(looks_like_id) {
-        return None;
-    }
+    let max_bytes = match url.query().is_some() || segments.any(looks_like_id) {
+        true => usize::MAX,
+        false => SHORT,
+    };
     let words = text.split_ascii_whitespace();
-    let mut shape = Vec::with_capacity(text.len());
+    let mut shape = Vec::with_capacity(text.len().min(max_bytes));
     for word in words.filter(|word| !word.contains(['/', '?'])) {
         shape.extend(word.bytes().filter(|byte| !byte.is_ascii_digit()));
         shape.push(b' ');
+        if shape.len() > max_bytes {
+            return None;
+        }
     }
     let is_empty = shape.iter().all(|&byte| byte == b' ');
     (!is_empty).then(|| digest64(&shape))

@@ -15,8 +15,8 @@ pub(super) fn nonzero(digest: u64) -> u64 {
 pub(super) fn note_unmodified(job: &Job, report: &mut Report) {
     if let Some(revisit) = &job.revisit {
         report.version = Version {
-            digest: revisit.slot.record.digest,
-            sketch: revisit.slot.sketch,
+            digest: revisit.record.digest,
+            sketch: revisit.sketch,
             is_same: true,
         };
         report.original.clone_from(&revisit.original);
@@ -48,10 +48,7 @@ pub(super) fn raw(job: &Job) -> Version {
 }
 
 fn unlike(job: &Job, digest: u64) -> Version {
-    let before = job
-        .revisit
-        .as_ref()
-        .map(|revisit| revisit.slot.record.digest);
+    let before = job.revisit.as_ref().map(|revisit| revisit.record.digest);
     Version {
         digest,
         sketch: pages::Sketch::default(),
@@ -68,6 +65,8 @@ pub(super) fn is_as_before(job: &Job, report: &mut Report) -> bool {
     report.version.is_same = is_same && revisit.original.is_some();
     if report.version.is_same {
         report.original.clone_from(&revisit.original);
+        // The next visit is compared with the stored version too: small changes add up.
+        report.version.sketch = revisit.sketch;
     }
     report.version.is_same
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use arose::freshness::{History, Pages, Prior, Quality, Stats};
+use arose::freshness::{History, PageStatistics, Pages, Prior, Quality};
 
 use super::record::{importance, weight};
 use super::{PageId, Record, State};
@@ -45,14 +45,14 @@ struct Row {
 }
 
 impl Row {
-    fn new(stats: &Stats, site: SiteId) -> Self {
-        let history = stats.history();
+    fn new(statistics: &PageStatistics, site: SiteId) -> Self {
+        let history = statistics.history();
         Self {
-            last: stats.last,
+            last: statistics.last,
             unchanged: rounded(history.unchanged),
             changed: rounded(history.changed),
             n_changes: (history.n_changes * 8.0).round() as u16,
-            weight: weight(stats.importance()),
+            weight: weight(statistics.importance()),
             site,
         }
     }
@@ -65,8 +65,8 @@ impl Row {
         }
     }
 
-    fn stats(&self) -> Stats {
-        Stats::new(self.last, importance(self.weight)).with_history(self.history())
+    fn statistics(&self) -> PageStatistics {
+        PageStatistics::new(self.last, importance(self.weight)).with_history(self.history())
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) enum Signal {
 
 /// The statistics of all pages, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct PageStates {
     blocks: Vec<Box<[Row; BLOCK]>>,
     n_pages: usize,
     prior: Prior,
@@ -119,12 +119,12 @@ pub(crate) struct Known {
     announced: HashMap<PageId, Announced>,
 }
 
-impl Known {
+impl PageStates {
     /// Records the state of a page.
     pub(crate) fn put(&mut self, page: PageId, record: &Record, site: SiteId) {
         let is_visited = matches!(record.state, State::Live | State::Missing(_));
         let row = match is_visited {
-            true => Row::new(&record.stats, site),
+            true => Row::new(&record.statistics, site),
             false => Row::default(),
         };
         self.n_pages = self.n_pages.max(page as usize + 1);
@@ -151,13 +151,13 @@ impl Known {
     }
 
     /// Returns about this many of the pages that are to be visited, at equal distances.
-    pub(crate) fn sample(&self, n: usize) -> Vec<(Stats, &Prior, SiteId)> {
+    pub(crate) fn sample(&self, n: usize) -> Vec<(PageStatistics, &Prior, SiteId)> {
         let stride = self.n_pages.div_ceil(n.max(1)).max(1);
         let pages = (0..self.n_pages).step_by(stride);
         pages
             .filter_map(|page| {
                 let row = self.get(page as PageId)?;
-                Some((row.stats(), self.prior_of(row), row.site))
+                Some((row.statistics(), self.prior_of(row), row.site))
             })
             .collect()
     }
@@ -167,7 +167,7 @@ impl Known {
         let histories: Vec<History> = self
             .sample(SAMPLE)
             .iter()
-            .map(|(stats, ..)| stats.history())
+            .map(|(statistics, ..)| statistics.history())
             .collect();
         self.prior = self.prior.learned(&histories, ROUNDS);
         self.learn_sites();
@@ -259,9 +259,9 @@ impl Known {
     }
 }
 
-impl Pages for Known {
-    fn stats(&self, page: u32) -> Option<Stats> {
-        self.get(page).map(Row::stats)
+impl Pages for PageStates {
+    fn statistics(&self, page: u32) -> Option<PageStatistics> {
+        self.get(page).map(Row::statistics)
     }
 
     fn prior(&self, page: u32) -> &Prior {

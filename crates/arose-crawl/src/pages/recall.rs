@@ -1,11 +1,9 @@
 //! Reads the last version of a page back from the archive, for the next visit.
 
-use std::path::Path;
-
 use arose_corpus::time;
 
-use super::{PageId, Sketch, Slot};
-use crate::archive;
+use super::{PageId, Record, Sketch};
+use crate::archive::{Heads, SKETCH};
 use crate::content::Original;
 use crate::error::Error;
 use crate::fetch::Head;
@@ -61,7 +59,8 @@ impl Validators {
 #[derive(Debug, Clone)]
 pub(crate) struct Revisit {
     pub(crate) page: PageId,
-    pub(crate) slot: Slot,
+    pub(crate) record: Record,
+    pub(crate) sketch: Sketch,
     /// The archive record with the content of the last version; `None` if it had no content.
     pub(crate) original: Option<Original>,
 }
@@ -69,7 +68,7 @@ pub(crate) struct Revisit {
 impl Revisit {
     /// Returns the weight that new links pass on. The trust of a page is spent at its first fetch.
     pub(crate) fn weight(&self) -> Weight {
-        let importance = self.slot.record.stats.importance() as f32;
+        let importance = self.record.statistics.importance() as f32;
         Weight {
             mass: Level::of(importance),
             trust: Level::NONE,
@@ -79,7 +78,7 @@ impl Revisit {
     /// Whether the content is that of the last version: the same text, or one that differs only in
     /// noise. Bytes alone never count.
     pub(crate) fn is_same(&self, digest: u64, sketch: &Sketch) -> bool {
-        self.slot.record.digest == digest || self.slot.sketch.is_alike(sketch)
+        self.record.digest == digest || self.sketch.is_alike(sketch)
     }
 }
 
@@ -103,8 +102,12 @@ pub(crate) struct Recalled {
 }
 
 /// Reads the data for a visit; `None` if it is no longer in the archive.
-pub(crate) fn recall(archive: &Path, page: PageId, slot: Slot) -> Result<Option<Recalled>, Error> {
-    let Some(stored) = archive::read_at(archive, slot.record.position)? else {
+pub(crate) fn recall(
+    archive: &mut Heads,
+    page: PageId,
+    record: Record,
+) -> Result<Option<Recalled>, Error> {
+    let Some(stored) = archive.read(record.position)? else {
         return Ok(None);
     };
     let field = |name: &str| stored.field(name);
@@ -142,7 +145,8 @@ pub(crate) fn recall(archive: &Path, page: PageId, slot: Slot) -> Result<Option<
         },
         revisit: Box::new(Revisit {
             page,
-            slot,
+            record,
+            sketch: field(SKETCH).map_or_else(Sketch::default, Sketch::from_text),
             original: original().filter(|_| has_content),
         }),
     }))

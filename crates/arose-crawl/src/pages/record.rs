@@ -1,7 +1,8 @@
-//! The record of a page, in 64 bytes, and the sketch of its last version, in 48.
+//! The record of a page, in 64 bytes, and the sketch of its last version.
 
-use arose::freshness::{History, Stats};
+use arose::freshness::{History, PageStatistics};
 use arose::simhash::Fingerprint384;
+use data_encoding::BASE64_NOPAD;
 
 use crate::fingerprint::Fingerprint;
 use crate::journal::Kind;
@@ -10,7 +11,7 @@ use crate::journal::Kind;
 pub(crate) const RECORD: usize = 64;
 
 /// Size of a sketch in bytes.
-pub(crate) const SKETCH: usize = 48;
+const SKETCH: usize = 48;
 
 /// If at least this many of 384 simhash bits match, the content is the same, and the differences
 /// are noise.
@@ -74,7 +75,7 @@ impl State {
 pub(crate) struct Record {
     pub(crate) fingerprint: Fingerprint,
     /// The time of its last visit, the results of visits, and its importance.
-    pub(crate) stats: Stats,
+    pub(crate) statistics: PageStatistics,
     /// The times of its first fetch and of its next visit, in seconds since 1970.
     pub(crate) first: u32,
     pub(crate) due: u32,
@@ -95,7 +96,7 @@ impl Record {
     /// Encodes the record.
     pub(crate) fn to_bytes(self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
-        let history = self.stats.history();
+        let history = self.statistics.history();
         let mut at = 0;
         let mut put = |part: &[u8]| {
             bytes[at..at + part.len()].copy_from_slice(part);
@@ -103,11 +104,11 @@ impl Record {
         };
         put(&self.fingerprint.host.to_le_bytes());
         put(&self.fingerprint.rest.to_le_bytes());
-        put(&self.stats.last.to_le_bytes());
+        put(&self.statistics.last.to_le_bytes());
         put(&history.unchanged.to_le_bytes());
         put(&history.changed.to_le_bytes());
         put(&((history.n_changes * 8.0).round() as u16).to_le_bytes());
-        put(&weight(self.stats.importance()).to_le_bytes());
+        put(&weight(self.statistics.importance()).to_le_bytes());
         put(&self.first.to_le_bytes());
         put(&self.due.to_le_bytes());
         put(&self.position.file.to_le_bytes());
@@ -148,7 +149,7 @@ impl Record {
         let flags = number(1) as u8;
         let record = Self {
             fingerprint,
-            stats: Stats::new(last, importance).with_history(history),
+            statistics: PageStatistics::new(last, importance).with_history(history),
             first,
             due,
             position,
@@ -165,7 +166,7 @@ impl Record {
     }
 }
 
-/// Encodes importance as [`Stats`] does: logarithms to base 2 with 10 fractional bits.
+/// Encodes importance as [`PageStatistics`] does: logarithms to base 2 with 10 fractional bits.
 pub(super) fn weight(importance: f64) -> u16 {
     (importance.log2() * 1024.0 + 32_768.0).round() as u16
 }
@@ -174,7 +175,8 @@ pub(super) fn importance(weight: u16) -> f64 {
     ((f64::from(weight) - 32_768.0) / 1024.0).exp2()
 }
 
-/// A sketch of the last version of a page; all zeros if it has no text.
+/// A sketch of the last version of a page; all zeros if it has no text. It is stored with the
+/// archive record that [`Record::position`] refers to, which a visit has to read anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sketch(pub(crate) [u64; 6]);
 
@@ -191,44 +193,24 @@ impl Sketch {
         !is_empty(self) && !is_empty(other) && 384 - n_different >= ALIKE
     }
 
-    pub(crate) fn to_bytes(self) -> [u8; SKETCH] {
+    /// Encodes the sketch as a field of an archive record; `None` if there is no text.
+    pub(crate) fn to_text(self) -> Option<String> {
         let mut bytes = [0; SKETCH];
         for (part, word) in bytes.chunks_exact_mut(8).zip(self.0) {
             part.copy_from_slice(&word.to_le_bytes());
         }
-        bytes
+        (self != Self::default()).then(|| BASE64_NOPAD.encode(&bytes))
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8; SKETCH]) -> Self {
-        let mut words = [0; 6];
-        for (word, part) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*part);
+    /// Decodes a field of an archive record; anything else is a version without text.
+    pub(crate) fn from_text(text: &str) -> Self {
+        let mut sketch = Self::default();
+        let bytes = BASE64_NOPAD.decode(text.trim().as_bytes());
+        if let Some(bytes) = bytes.ok().filter(|bytes| bytes.len() == SKETCH) {
+            for (word, part) in sketch.0.iter_mut().zip(bytes.as_chunks::<8>().0) {
+                *word = u64::from_le_bytes(*part);
+            }
         }
-        Self(words)
-    }
-}
-
-/// All data of a page.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Slot {
-    pub(crate) record: Record,
-    pub(crate) sketch: Sketch,
-}
-
-impl Slot {
-    /// Encodes the data as an event of the journal.
-    pub(crate) fn to_bytes(self) -> [u8; RECORD + SKETCH] {
-        let mut bytes = [0; RECORD + SKETCH];
-        bytes[..RECORD].copy_from_slice(&self.record.to_bytes());
-        bytes[RECORD..].copy_from_slice(&self.sketch.to_bytes());
-        bytes
-    }
-
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (record, sketch) = bytes.split_first_chunk::<RECORD>()?;
-        Some(Self {
-            record: Record::from_bytes(record)?,
-            sketch: Sketch::from_bytes(sketch.try_into().ok()?),
-        })
+        sketch
     }
 }

@@ -1,4 +1,4 @@
-//! The files of the page table: records and sketches, by page number.
+//! The file of the page table: records by page number.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use arose_dedup::disk;
 
-use super::record::{RECORD, SKETCH};
-use super::{PageId, Record, Sketch, Slot};
+use super::record::RECORD;
+use super::{PageId, Record};
 use crate::error::{Context, Error};
 
 /// The directory of the table, in the directory of the crawl.
@@ -21,37 +21,32 @@ const PIECE: usize = 4096;
 pub(crate) struct Table {
     folder: PathBuf,
     records: disk::File,
-    sketches: disk::File,
     n_pages: u32,
-    /// Data in the journal that may not be in the files.
-    dirty: BTreeMap<PageId, Slot>,
+    /// Records in the journal that may not be in the file.
+    dirty: BTreeMap<PageId, Record>,
     has_new_names: bool,
 }
 
 impl Table {
-    /// Opens the table in a directory, whose files must have at least `n_stored` pages. The data in
-    /// `journaled` is newer than that in the files.
+    /// Opens the table in a directory, whose file must have at least `n_stored` pages. The records
+    /// in `journaled` are newer than those in the file.
     pub(crate) fn open(
         folder: &Path,
         n_stored: u32,
-        journaled: BTreeMap<PageId, Slot>,
+        journaled: BTreeMap<PageId, Record>,
     ) -> Result<Self, Error> {
         disk::create_folder(folder).context("creating", folder)?;
-        let open = |name: &str| {
-            let path = folder.join(name);
-            disk::File::open_or_create(&path).context("opening", &path)
-        };
-        let (records, sketches) = (open("records")?, open("sketches")?);
-        let n_there = n_whole(&records, RECORD)?.min(n_whole(&sketches, SKETCH)?);
+        let path = folder.join("records");
+        let records = disk::File::open_or_create(&path).context("opening", &path)?;
+        let n_there = n_whole(&records)?;
         if n_there < n_stored {
             let what = "it is shorter than the journal says; rebuild it with `arose crawl repair`";
-            return Err(Error::damaged(&folder.join("records"), what));
+            return Err(Error::damaged(&path, what));
         }
         let n_journaled = journaled.keys().next_back().map_or(0, |last| last + 1);
         Ok(Self {
             folder: folder.to_owned(),
             records,
-            sketches,
             n_pages: n_there.max(n_journaled),
             dirty: journaled,
             has_new_names: true,
@@ -63,44 +58,30 @@ impl Table {
         self.n_pages
     }
 
-    /// Returns the data of a page.
-    pub(crate) fn get(&self, page: PageId) -> Result<Option<Slot>, Error> {
-        if let Some(slot) = self.dirty.get(&page) {
-            return Ok(Some(*slot));
+    /// Returns the record of a page.
+    pub(crate) fn get(&self, page: PageId) -> Result<Option<Record>, Error> {
+        if let Some(record) = self.dirty.get(&page) {
+            return Ok(Some(*record));
         }
-        let (mut record, mut sketch) = ([0; RECORD], [0; SKETCH]);
-        let is_there = read_at(&self.records, &mut record, page)
-            .and_then(|n| Ok(n & read_at(&self.sketches, &mut sketch, page)?));
+        let mut row = [0; RECORD];
+        let is_there = read_at(&self.records, &mut row, page);
         let is_there = is_there.context("reading", &self.folder)?;
-        let record = Record::from_bytes(&record).filter(|_| is_there);
-        Ok(record.map(|record| Slot {
-            record,
-            sketch: Sketch::from_bytes(&sketch),
-        }))
+        Ok(Record::from_bytes(&row).filter(|_| is_there))
     }
 
-    /// Records data that a commit wrote to the journal.
-    pub(crate) fn put(&mut self, page: PageId, slot: Slot) {
+    /// Takes a record that a commit wrote to the journal.
+    pub(crate) fn put(&mut self, page: PageId, record: Record) {
         self.n_pages = self.n_pages.max(page.saturating_add(1));
-        self.dirty.insert(page, slot);
+        self.dirty.insert(page, record);
     }
 
-    /// Writes all recorded data to the disk. The journal with this data must be on the disk before.
+    /// Writes all records to the disk. The journal with these records must be on the disk before.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
         if !self.dirty.is_empty() {
-            let rows = || self.dirty.iter().map(|(page, slot)| (*page, slot));
-            write_runs(
-                &self.records,
-                rows().map(|(page, slot)| (page, slot.record.to_bytes())),
-            )
-            .context("writing", &self.folder)?;
-            write_runs(
-                &self.sketches,
-                rows().map(|(page, slot)| (page, slot.sketch.to_bytes())),
-            )
-            .context("writing", &self.folder)?;
+            let rows = self.dirty.iter();
+            let rows = rows.map(|(page, record)| (*page, record.to_bytes()));
+            write_runs(&self.records, rows).context("writing", &self.folder)?;
             self.records.sync().context("writing", &self.folder)?;
-            self.sketches.sync().context("writing", &self.folder)?;
             self.dirty.clear();
         }
         if std::mem::take(&mut self.has_new_names) {
@@ -109,7 +90,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns the number of pages that are durably in the files after [`Table::sync`].
+    /// Returns the number of pages that are durably in the file after [`Table::sync`].
     pub(crate) fn n_stored(&self) -> u32 {
         match self.dirty.is_empty() {
             true => self.n_pages,
@@ -132,7 +113,7 @@ impl Table {
             let at = u64::from(page) * RECORD as u64;
             read_some(&self.records, bytes, at).context("reading", &self.folder)?;
             for (bytes, number) in bytes.as_chunks::<RECORD>().0.iter().zip(page..) {
-                let journaled = self.dirty.get(&number).map(|slot| slot.record);
+                let journaled = self.dirty.get(&number).copied();
                 if let Some(record) = journaled.or_else(|| Record::from_bytes(bytes)) {
                     take(number, &record);
                 }
@@ -144,10 +125,10 @@ impl Table {
 }
 
 /// Returns the number of complete rows in a file.
-fn n_whole(file: &disk::File, width: usize) -> Result<u32, Error> {
+fn n_whole(file: &disk::File) -> Result<u32, Error> {
     let metadata = file.as_file().metadata();
     let length = metadata.context("reading", Path::new(TABLE))?.len();
-    Ok(u32::try_from(length / width as u64).unwrap_or(u32::MAX))
+    Ok(u32::try_from(length / RECORD as u64).unwrap_or(u32::MAX))
 }
 
 /// Reads a row; returns whether it is there.
@@ -174,16 +155,16 @@ fn read_some(file: &disk::File, mut bytes: &mut [u8], mut at: u64) -> std::io::R
 }
 
 /// Writes rows in ascending order, adjacent ones together.
-fn write_runs<const N: usize>(
+fn write_runs(
     file: &disk::File,
-    rows: impl Iterator<Item = (PageId, [u8; N])>,
+    rows: impl Iterator<Item = (PageId, [u8; RECORD])>,
 ) -> std::io::Result<()> {
     let mut run: Vec<u8> = Vec::new();
     let mut start = 0;
     for (page, row) in rows {
-        let is_next = u64::from(page) == start + (run.len() / N) as u64;
+        let is_next = u64::from(page) == start + (run.len() / RECORD) as u64;
         if !run.is_empty() && (!is_next || run.len() > 1 << 20) {
-            file.write_all_at(&run, start * N as u64)?;
+            file.write_all_at(&run, start * RECORD as u64)?;
             run.clear();
         }
         if run.is_empty() {
@@ -193,6 +174,6 @@ fn write_runs<const N: usize>(
     }
     match run.is_empty() {
         true => Ok(()),
-        false => file.write_all_at(&run, start * N as u64),
+        false => file.write_all_at(&run, start * RECORD as u64),
     }
 }

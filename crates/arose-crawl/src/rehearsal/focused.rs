@@ -5,19 +5,19 @@ use crate::focus::{FIRST, Focus};
 use crate::order::{BASE, DAMPING, Level, SEED};
 use arose::focus::Words;
 
-/// URLs that are looked at again in one turn because their predictions have fallen.
+/// Maximum number of URLs per turn that are queued again because their predictions have fallen.
 const MAX_FALLEN: usize = 200;
 
 /// A page as a focused crawl sees it.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SeenPage {
     /// Its words.
     pub words: Words,
     /// Its links: page, anchor and URL.
     pub links: Vec<(u32, String, String)>,
 }
 
-/// A crawl that is played with a focus.
+/// A simulated focused crawl.
 #[derive(Debug)]
 pub struct Focused {
     rehearsal: Rehearsal,
@@ -26,7 +26,7 @@ pub struct Focused {
 }
 
 impl Focused {
-    /// Begins a crawl; a hard focus does not follow links of pages with a score below 0.5.
+    /// Starts a crawl. A hard focus does not follow links of pages with a score below 0.5.
     #[must_use]
     pub fn new(focus: Focus, budget: Budget, rest: u32, is_hard: bool) -> Self {
         let mut rehearsal = Rehearsal::new(Order::Opic, budget, rest);
@@ -49,17 +49,17 @@ impl Focused {
         }
     }
 
-    /// What was scored.
+    /// Returns the numbers of scored pages.
     #[must_use]
     pub fn harvest(&self) -> &crate::focus::Harvest {
         &self.focus.harvest
     }
 
-    /// Fetches the page whose turn it is, scores it and follows its links; its number and score,
-    /// none if nothing is left.
+    /// Fetches the next page, scores it and follows its links. Returns its number and score; `None`
+    /// if nothing is left.
     pub fn fetch(
         &mut self,
-        page_of: impl Fn(u32) -> Seen,
+        page_of: impl Fn(u32) -> SeenPage,
         site_of: impl Fn(u32) -> Site,
     ) -> Option<(u32, f32)> {
         let explored = self.focus.explore();
@@ -84,7 +84,7 @@ impl Focused {
         Some((page, score))
     }
 
-    /// The next URL whose prediction has not fallen since it was queued.
+    /// Returns the next URL whose prediction has not fallen since it was queued.
     fn take(&mut self, explored: Option<u128>) -> Option<(HostId, crate::frontier::Turn)> {
         let rehearsal = &mut self.rehearsal;
         rehearsal.now += Duration::from_secs(1);
@@ -117,7 +117,7 @@ impl Focused {
         from: HostId,
         weight: Weight,
         (mass, score, depth): (f32, f32, u32),
-        seen: &Seen,
+        seen: &SeenPage,
         site_of: impl Fn(u32) -> Site,
     ) {
         let mut met = std::collections::HashSet::new();
@@ -147,7 +147,7 @@ impl Focused {
         }
     }
 
-    /// Gives a URL that waits another priority.
+    /// Sets the priority of a queued URL.
     fn rank(&mut self, key: u128, priority: f32, site_of: &impl Fn(u32) -> Site) {
         let page = key as u32;
         if let Some(&host) = self.rehearsal.hosts.get(&site_of(page)) {
@@ -164,8 +164,8 @@ mod tests {
     use arose::focus::Keywords;
     use arose::mix::SplitMix;
 
-    /// A web with a topic: pages on it link to each other more often than chance has it, and half
-    /// of the links to them say so.
+    /// A web with a topic: its pages link to each other more often than at random, and half of the
+    /// links to them say so.
     struct Web {
         is_on: Vec<bool>,
         links: Vec<Vec<u32>>,
@@ -187,7 +187,7 @@ mod tests {
             Self { is_on, links }
         }
 
-        fn see(&self, page: u32) -> Seen {
+        fn see(&self, page: u32) -> SeenPage {
             let text = match self.is_on[page as usize] {
                 true => format!("violin sonata w{page} x{}", page % 97),
                 false => format!("stock market w{page} x{}", page % 97),
@@ -201,7 +201,7 @@ mod tests {
                 };
                 (to, anchor.to_owned(), format!("/page/{to}"))
             };
-            Seen {
+            SeenPage {
                 words: Words::of(&text),
                 links: self.links[page as usize].iter().map(link).collect(),
             }
@@ -217,13 +217,13 @@ mod tests {
             std::iter::from_fn(next).map(|(page, _)| page).collect()
         }
 
-        /// Pages on the topic among the first ones.
+        /// Returns the number of pages on the topic among the first `n`.
         fn harvest(&self, pages: &[u32], n: usize) -> usize {
             let first = pages.iter().take(n);
             first.filter(|&&page| self.is_on[page as usize]).count()
         }
 
-        /// What a crawl gets that knows which of the pages it has links to are on the topic.
+        /// Returns the harvest of a crawl that knows which linked pages are on the topic.
         fn oracle(&self, n: usize) -> usize {
             let mut waiting = vec![0_u32];
             let mut is_known = vec![false; self.links.len()];
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Every page that can be reached is fetched, once, however often priorities rise and fall.
+    /// Every reachable page is fetched exactly once, however often priorities rise and fall.
     #[test]
     fn issue_27_a_soft_focus_fetches_everything() {
         let web = Web::new(1500, 3);
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// Nine of ten pages that an oracle gets, within 30% of the fetches.
+    /// Finds nine of ten pages of an oracle within 30% of the fetches.
     #[test]
     fn issue_27_most_of_a_topic_comes_first() {
         for seed in 1..=3 {

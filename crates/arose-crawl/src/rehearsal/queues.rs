@@ -1,11 +1,11 @@
-//! Queues alone, to see what many URLs take.
+//! Queues alone, to measure the memory of many URLs.
 
 use arose::mix::mix;
 
 use crate::frontier::{Entry, Queue, Tag};
 use crate::order::{BASE, Gift, Level, Weight};
 
-/// The queues of some hosts, in memory and without anything else of a crawl.
+/// The queues of some hosts, in memory and without the rest of a crawl.
 ///
 /// ```
 /// let mut queues = arose_crawl::rehearsal::Queues::new(3);
@@ -16,14 +16,14 @@ use crate::order::{BASE, Gift, Level, Weight};
 pub struct Queues(Vec<Queue>);
 
 impl Queues {
-    /// Those of so many hosts.
+    /// Creates the queues of this many hosts.
     #[must_use]
     pub fn new(n_hosts: usize) -> Self {
         Self((0..n_hosts).map(|_| Queue::default()).collect())
     }
 
-    /// Queues URL `n`, which must be larger than those before, at a host chosen at random. Every
-    /// fourth has been linked to a second time.
+    /// Queues URL `n`, which must be larger than those before, at a host chosen at random. One URL
+    /// in four has a second link.
     pub fn push(&mut self, n: u64) {
         let n_hosts = self.0.len().max(1) as u64;
         let Some(queue) = self.0.get_mut((mix(n) % n_hosts) as usize) else {
@@ -46,13 +46,13 @@ impl Queues {
         }
     }
 
-    /// URLs that wait.
+    /// Returns the number of queued URLs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.iter().map(Queue::len).sum()
     }
 
-    /// Whether none waits.
+    /// Whether no URL is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

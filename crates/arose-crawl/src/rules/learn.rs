@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use arose::digest::digest64;
-use arose::dust::{Config, Learner, Place, Standing, State};
+use arose::dust::{Config, Learner, Standing, State, Treatment};
 use serde_json::Value;
 
 /// The result of learning from a list of URLs.
@@ -52,7 +52,7 @@ pub fn learn(mut lines: impl BufRead, config: Config) -> std::io::Result<Learned
             n_errors += 1;
             continue;
         };
-        if let Place::Same(canonical) = learner.place(&url)
+        if let Treatment::Same(canonical) = learner.place(&url)
             && canonical.is_known
         {
             n_covered += 1;

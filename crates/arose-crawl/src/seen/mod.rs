@@ -18,11 +18,11 @@
 //! the same (see [`crate::fingerprint`] for how rarely). [`Strings::Keep`] also keeps the URLs, and
 //! compares them if keys are equal. A URL whose key belongs to another one gets a further key.
 //!
-//! *Parameters.* [`Config::buffer_keys`], [`Config::held_bytes`], and the size of batches, which
-//! the caller chooses: large ones cost less per URL, small ones return sooner. *Cost.* On disk 19
-//! bytes per URL (27 and the URL itself if it is kept) and as much again while sorted runs are
-//! merged. In memory 2.7 bytes per URL, 50 bytes per key of the buffer, and 16 bytes per URL of the
-//! sorted runs in memory. Time per URL grows with the logarithm of their number:
+//! *Parameters.* [`SeenConfig::buffer_keys`], [`SeenConfig::held_bytes`], and the size of batches,
+//! which the caller chooses: large ones cost less per URL, small ones return sooner. *Cost.* On
+//! disk 19 bytes per URL (27 and the URL itself if it is kept) and as much again while sorted runs
+//! are merged. In memory 2.7 bytes per URL, 50 bytes per key of the buffer, and 16 bytes per URL of
+//! the sorted runs in memory. Time per URL grows with the logarithm of their number:
 //! `examples/seen_scale.rs` takes 0.43 µs to normalize and look up a URL among a million and 0.62
 //! µs among 50 million, with 1 GB on disk.
 //!
@@ -39,11 +39,11 @@
 //!
 //! ```
 //! use arose_crawl::fingerprint::Fingerprint;
-//! use arose_crawl::seen::{Membership, Config, Entry, Seen};
+//! use arose_crawl::seen::{Membership, SeenConfig, Entry, Seen};
 //! use arose_crawl::url::Normalizer;
 //!
 //! let folder = tempfile::tempdir()?;
-//! let mut seen = Seen::open(folder.path(), Config::default())?;
+//! let mut seen = Seen::open(folder.path(), SeenConfig::default())?;
 //! let url = Normalizer::default().normalize("http://abc.com/", None)?;
 //! let entry = Entry { fingerprint: Fingerprint::of(&url), url: url.as_str() };
 //! assert_eq!(seen.insert(&[entry, entry])?, [Membership::New, Membership::Known]);
@@ -80,7 +80,7 @@ use run::Run;
 
 /// Settings of the set.
 #[derive(Debug, Clone, Copy)]
-pub struct Config {
+pub struct SeenConfig {
     /// Number of new keys that are collected before they are written as a sorted run; 50 bytes of
     /// memory each.
     pub buffer_keys: usize,
@@ -92,7 +92,7 @@ pub struct Config {
     pub merges: Merges,
 }
 
-impl Default for Config {
+impl Default for SeenConfig {
     fn default() -> Self {
         Self {
             buffer_keys: 1 << 18,
@@ -103,7 +103,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl SeenConfig {
     fn width(&self) -> Width {
         match self.strings {
             Strings::Drop => Width::Key,
@@ -156,7 +156,7 @@ pub struct Seen {
     folder: PathBuf,
     /// Locked as long as the directory is in use.
     _lock: disk::Lock,
-    config: Config,
+    config: SeenConfig,
     width: Width,
     manifest: Manifest,
     /// Oldest first.
@@ -183,7 +183,7 @@ impl Seen {
     /// # Errors
     ///
     /// If the directory is in use, was created with other settings, or is damaged.
-    pub fn open(folder: &Path, config: Config) -> Result<Self, Error> {
+    pub fn open(folder: &Path, config: SeenConfig) -> Result<Self, Error> {
         Self::open_until(folder, config, u64::MAX)
     }
 
@@ -193,7 +193,7 @@ impl Seen {
     /// # Errors
     ///
     /// If the set was created with other settings or is damaged.
-    pub fn last_mark(folder: &Path, config: Config) -> Result<u64, Error> {
+    pub fn last_mark(folder: &Path, config: SeenConfig) -> Result<u64, Error> {
         let width = config.width();
         let Some(manifest) = Manifest::read(folder, width)? else {
             return Ok(0);
@@ -211,7 +211,7 @@ impl Seen {
     /// # Errors
     ///
     /// As [`Seen::open`], and if sorted runs include later commits.
-    pub fn open_until(folder: &Path, config: Config, until: u64) -> Result<Self, Error> {
+    pub fn open_until(folder: &Path, config: SeenConfig, until: u64) -> Result<Self, Error> {
         disk::create_folder(folder).context("creating", folder)?;
         let lock = lock(folder)?;
         let width = config.width();

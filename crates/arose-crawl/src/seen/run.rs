@@ -80,12 +80,12 @@ impl Run {
         file.read_exact_at(&mut trailer, trailer_start)
             .context("reading", path)?;
         let n_records =
-            n_records(&trailer, width).ok_or(damaged("it does not end like a sorted run"))?;
+            n_records(&trailer, width).ok_or(damaged("its end is not that of a sorted run"))?;
         let n_blocks = n_records.div_ceil(records_per_block(width) as u64);
         let footer_bytes = n_blocks.saturating_mul(16 + FILTER_BYTES as u64);
         let footer_start = n_blocks.saturating_mul(BLOCK_BYTES as u64);
         if footer_start.saturating_add(footer_bytes) != trailer_start {
-            return Err(damaged("its length does not fit its end"));
+            return Err(damaged("its length does not match its end"));
         }
         let mut footer = vec![0; footer_bytes as usize];
         file.read_exact_at(&mut footer, footer_start)

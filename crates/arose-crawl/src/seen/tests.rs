@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::*;
 
 /// Small enough that a few hundred URLs make several sorted runs.
-fn small(strings: Strings) -> Config {
-    Config {
+fn small(strings: Strings) -> SeenConfig {
+    SeenConfig {
         buffer_keys: 50,
         held_bytes: 3000,
         strings,
@@ -18,8 +18,8 @@ fn small(strings: Strings) -> Config {
 }
 
 /// As [`small`], with merges on a thread.
-fn aside(strings: Strings) -> Config {
-    Config {
+fn aside(strings: Strings) -> SeenConfig {
+    SeenConfig {
         merges: Merges::Aside,
         ..small(strings)
     }
@@ -45,7 +45,7 @@ fn entries(urls: &[String], n_hashes: u64) -> Vec<Entry<'_>> {
 }
 
 /// Inserts batches, reopening between some, and compares with a set in memory.
-fn check(config: Config, batches: &[Vec<u64>], n_hashes: u64) {
+fn check(config: SeenConfig, batches: &[Vec<u64>], n_hashes: u64) {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = Seen::open(folder.path(), config).unwrap();
     let mut model = BTreeSet::new();

@@ -9,7 +9,7 @@ use crate::error::{Context, Error};
 /// The topic of the crawl.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Focus {
+pub struct FocusSettings {
     /// The scorer of pages.
     pub scorer: ScorerKind,
     /// Words of the topic, for the scorer `keywords`.
@@ -33,7 +33,7 @@ pub struct Focus {
     pub explore: f64,
 }
 
-impl Default for Focus {
+impl Default for FocusSettings {
     fn default() -> Self {
         Self {
             scorer: ScorerKind::None,
@@ -67,7 +67,7 @@ pub enum ScorerKind {
     Command,
 }
 
-impl Focus {
+impl FocusSettings {
     /// Whether the crawl has a topic.
     #[must_use]
     pub fn is_on(&self) -> bool {

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DuplicatePolicy {
-    /// Most of their shingles are the same: the default policy of `arose dedup`.
+    /// Most of their shingles are the same: the policy `jaccard` at 0.8.
     #[default]
     Jaccard,
     /// Their contents are the same, ignoring text that their sites repeat on other pages: the
-    /// policy `content` at the level `same`.
+    /// policy `content` at the level `same`, the default of `arose dedup`.
     Content,
 }
 

@@ -200,7 +200,7 @@ fn issue_27_without_a_topic_nothing_changes() {
         &Control::default(),
     );
     let message = refused.unwrap_err().to_string();
-    assert!(message.contains("was begun without a topic"), "{message}");
+    assert!(message.contains("was started without a topic"), "{message}");
     server.stop().unwrap();
 }
 
@@ -448,7 +448,7 @@ fn issue_27_bad_topics_are_refused() {
         path
     };
     let model = "arose-linear 1\nbits 18\nbias -1\nweights 2\nword violin 4\nword bond -2.5\nend\n";
-    let check = |change: &dyn Fn(&mut arose_crawl::settings::Focus), expected: &str| {
+    let check = |change: &dyn Fn(&mut arose_crawl::settings::FocusSettings), expected: &str| {
         let output = folder.path().join("crawl");
         let mut settings = Settings::default();
         settings.network.allow_private = true;
@@ -554,7 +554,7 @@ fn issue_27_examples_and_models() {
         );
         std::fs::write(&topic, text).unwrap();
         let mut settings = settings(&server);
-        settings.focus = arose_crawl::settings::Focus::read(&topic).unwrap();
+        settings.focus = arose_crawl::settings::FocusSettings::read(&topic).unwrap();
         let output = folder.path().join(scorer);
         let summary = run(&output, settings, &[home(&server, 1)]);
         assert_eq!(summary.counters.get(Counter::Scored), 240);

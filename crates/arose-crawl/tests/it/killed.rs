@@ -10,14 +10,14 @@ use std::process::{Command, Stdio};
 
 use arose::mix::SplitMix;
 use arose_crawl::fingerprint::Fingerprint;
-use arose_crawl::seen::{Config, Entry, Membership, Merges, Seen, Strings};
+use arose_crawl::seen::{Entry, Membership, Merges, Seen, SeenConfig, Strings};
 
 const FOLDER: &str = "AROSE_SEEN_FOLDER";
 const N_KILLS: u64 = 30;
 const N_BATCH: u64 = 40;
 
 /// So small that most commits write a sorted run, many of them by merging.
-const CONFIG: Config = Config {
+const CONFIG: SeenConfig = SeenConfig {
     buffer_keys: 60,
     held_bytes: 3000,
     strings: Strings::Keep,

@@ -6,12 +6,14 @@
 )]
 
 mod crash;
+mod curves;
 mod damage;
 mod edges;
 mod faults;
 mod files;
 mod focus;
 mod hosts;
+mod https;
 mod ipv6;
 mod killed;
 mod mutations;

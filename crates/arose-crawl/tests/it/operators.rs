@@ -1,13 +1,15 @@
 //! Tests of features for operators of a crawl: the log, settings for single hosts, page requisites,
 //! and a time limit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use arose_crawl::counters::Counter;
-use arose_crawl::settings::HostSettings;
-use arose_crawl::{End, FailedUrl, Settings, failures, index_lines};
+use arose_crawl::counters::{Counter, Failure};
+use arose_crawl::settings::{DuplicateBody, HostSettings, ScorerKind};
+use arose_crawl::{End, FailedUrl, Limit, Settings, failures, index_lines};
+use data_encoding::BASE32;
+use sha1::{Digest, Sha1};
 
 use crate::restart::{first_file, unpacked};
 use crate::script::{Reply, Request, Web, page, response, settings};
@@ -311,4 +313,327 @@ fn issue_22_a_run_ends_in_time() {
     assert!((200..210).contains(&took), "{took}");
     let again = web.crawl(folder.path(), settings, &[]);
     assert_eq!((again.end, web.targets("a.test").len()), (End::Limit, 3));
+}
+
+/// Several hosts with trouble of all kinds.
+fn manifold(request: &Request) -> Reply {
+    let Request { host, target, .. } = request;
+    match (host.as_str(), target.as_str()) {
+        ("a.test", "/robots.txt") => response(
+            200,
+            "",
+            b"User-agent: *\nDisallow: /private\nSitemap: http://a.test/map.xml\n",
+        ),
+        ("b.test", "/robots.txt") => response(301, "Location: http://a.test/robots.txt\r\n", b""),
+        ("c.test", "/robots.txt") => response(503, "", b""),
+        ("e.test", "/robots.txt") => response(200, "", b"User-agent: *\nCrawl-delay: 301\n"),
+        (_, "/robots.txt") => response(404, "", b""),
+        ("a.test", "/") => page(
+            request,
+            &[
+                "/busy",
+                "/private",
+                "/loop0",
+                "/late",
+                "http://b.test/",
+                "http://c.test/",
+                "http://refused.test/",
+                "http://d.test/",
+                "http://e.test/",
+                "http://gone.test/x",
+            ],
+        ),
+        (_, "/map.xml") => response(
+            200,
+            "Content-Type: text/xml\r\n",
+            b"<urlset><url><loc>/listed</loc></url></urlset>",
+        ),
+        (_, "/busy") => response(503, "", b"later"),
+        (_, "/late") => Reply::Trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n".to_vec()),
+        (_, target) if target.starts_with("/loop") => {
+            let n: u32 = target[5..].parse().unwrap();
+            response(302, &format!("Location: /loop{}\r\n", n + 1), b"")
+        }
+        _ => page(request, &[]),
+    }
+}
+
+/// Each request has a line, whatever it is for and whatever came of it: robots.txt files, also of
+/// other hosts and of deferred ones, sitemaps, redirects, and tries that are repeated. So has each
+/// failed connection, and each URL that is given up without a request.
+#[test]
+fn issue_22_every_request_has_its_line() {
+    const NAMES: &[(&str, &[&str])] = &[
+        ("a.test", &["10.0.0.1"]),
+        ("b.test", &["10.0.0.2"]),
+        ("c.test", &["10.0.0.3"]),
+        ("refused.test", &["10.0.0.4"]),
+        ("d.test", &["10.0.0.6"]),
+        ("e.test", &["10.0.0.5"]),
+    ];
+    let web = Web::new(NAMES, manifold).refusing("10.0.0.4");
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.stop.patience = 200.0;
+    settings.fetch.first_byte = 5.0;
+    let summary = web.crawl(folder.path(), settings.clone(), HOME);
+    assert_eq!(summary.end, End::Waiting);
+    assert_eq!((summary.n_deferred_hosts, summary.n_full_hosts), (1, 0));
+    let text = std::fs::read_to_string(folder.path().join("crawl.log")).unwrap();
+    let mut logged: Vec<(&str, &str)> = Vec::new();
+    let mut reasons = BTreeSet::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let (reason, url) = (fields[1], fields[8]);
+        if !["robots", "unknown-name", "unreachable"].contains(&reason) {
+            logged.push((url.strip_prefix("http://").unwrap(), reason));
+        }
+        reasons.insert(reason);
+    }
+    let requests = web.log();
+    let mut sent: Vec<String> = requests
+        .iter()
+        .map(|request| format!("{}{}", request.host, request.target))
+        .collect();
+    sent.sort();
+    let mut urls: Vec<&str> = logged.iter().map(|(url, _)| *url).collect();
+    urls.sort_unstable();
+    assert_eq!(urls, sent);
+    let expected = [
+        "200",
+        "301",
+        "302",
+        "404",
+        "503",
+        "robots",
+        "timeout",
+        "unknown-name",
+        "unreachable",
+    ];
+    assert_eq!(Vec::from_iter(reasons), expected);
+    let n_busy = logged.iter().filter(|(url, _)| *url == "a.test/busy");
+    assert!(n_busy.count() > 1);
+    // What is the case is said, however often it was counted: the next run defers the host again.
+    let again = web.crawl(folder.path(), settings.clone(), &[]);
+    assert_eq!((again.end, again.n_deferred_hosts), (End::Waiting, 1));
+    settings.polite.defer_above = 1000.0;
+    settings.stop.patience = 1000.0;
+    let done = web.crawl(folder.path(), settings, &[]);
+    assert_eq!(done.n_deferred_hosts, 0);
+    assert_eq!(web.targets("e.test"), ["/"]);
+    assert!(done.before.get(Counter::Requests) > 0);
+    assert!(done.before.get(Counter::Requests) < done.counters.get(Counter::Requests));
+    // A missing robots.txt is no failure.
+    let failed = failures(folder.path()).unwrap();
+    let is_listed = |url: &str| failed.iter().any(|failed| failed.url == url);
+    assert!(is_listed("http://refused.test/robots.txt") && is_listed("http://c.test/robots.txt"));
+    assert!(text.contains(" http://d.test/robots.txt\n") && !is_listed("http://d.test/robots.txt"));
+}
+
+/// The limit that ended a run is named.
+#[test]
+fn issue_22_the_limit_of_a_run_is_named() {
+    let end = |change: fn(&mut Settings)| {
+        let web = Web::new(HOSTS, |request| match request.target.as_str() {
+            "/robots.txt" => response(404, "", b""),
+            _ => page(request, &["/a", "/b", "/c", "/d"]),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = settings();
+        change(&mut settings);
+        let summary = web.crawl(folder.path(), settings, HOME);
+        (summary.end, summary.limit)
+    };
+    assert_eq!(end(|_| ()), (End::Done, None));
+    for (change, limit) in [
+        (
+            (|settings| settings.stop.pages = 2) as fn(&mut Settings),
+            Limit::Pages,
+        ),
+        (|settings| settings.stop.bytes = 500, Limit::Bytes),
+        (|settings| settings.stop.seconds = 2.0, Limit::Time),
+    ] {
+        assert_eq!(end(change), (End::Limit, Some(limit)));
+    }
+}
+
+/// A record of an archive: its fields and its block.
+struct Record {
+    fields: BTreeMap<String, String>,
+    block: Vec<u8>,
+}
+
+/// The records of an unpacked archive.
+fn records(text: &str) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut rest = text.strip_prefix("WARC/1.1\r\n");
+    while let Some(record) = rest {
+        let (head, body) = record.split_once("\r\n\r\n").unwrap();
+        let fields = head.lines().map(|line| {
+            let (name, value) = line.split_once(": ").unwrap();
+            (name.to_owned(), value.to_owned())
+        });
+        let fields: BTreeMap<String, String> = fields.collect();
+        let length: usize = fields["Content-Length"].parse().unwrap();
+        let (block, end) = body.split_at(length);
+        records.push(Record {
+            fields,
+            block: block.as_bytes().to_vec(),
+        });
+        let end = end.strip_prefix("\r\n\r\n").unwrap();
+        rest = end.strip_prefix("WARC/1.1\r\n");
+        assert!(rest.is_some() || end.is_empty());
+    }
+    records
+}
+
+/// Records of every kind have the digest of their block and name the `warcinfo` record of their
+/// file: pages, duplicates of both kinds, pages that have not changed, requests, scores, and
+/// robots.txt files.
+#[test]
+fn issue_22_records_of_every_kind_are_complete() {
+    let words = |seed: u32| -> String {
+        let word = |n: u32| format!("w{:x} ", (seed + n).wrapping_mul(2_654_435_761));
+        (0..400).map(word).collect()
+    };
+    let web = Web::new(HOSTS, move |request| match request.target.as_str() {
+        "/robots.txt" => response(200, "", b"User-agent: *\nDisallow: /x\n"),
+        "/" => page(request, &["/one", "/same", "/near"]),
+        "/one" if request.head.contains("If-None-Match: \"v\"") => {
+            response(304, "ETag: \"v\"\r\n", b"")
+        }
+        target => {
+            let more = if target == "/near" { "rose" } else { "" };
+            let body = format!("<p>{} {more}", words(0));
+            response(
+                200,
+                "Content-Type: text/html\r\nETag: \"v\"\r\n",
+                body.as_bytes(),
+            )
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.archive.requests = true;
+    settings.duplicates.body = DuplicateBody::Drop;
+    settings.focus.scorer = ScorerKind::Keywords;
+    settings.focus.keywords = vec!["rose".to_owned()];
+    settings.recrawl.on = true;
+    settings.recrawl.per_second = 0.2;
+    settings.recrawl.min_interval = 60.0;
+    settings.stop.seconds = 2000.0;
+    web.crawl(folder.path(), settings, HOME);
+    let mut kinds = BTreeSet::new();
+    for part in ["archive", "robots"] {
+        let text = unpacked(&first_file(&folder.path().join(part), ".warc.gz"));
+        let records = records(&text);
+        let id = &records[0].fields["WARC-Record-ID"];
+        for record in &records {
+            let field = |name: &str| record.fields.get(name).map(String::as_str);
+            let digest = BASE32.encode(&Sha1::digest(&record.block));
+            let expected = format!("sha1:{digest}");
+            assert_eq!(
+                field("WARC-Block-Digest"),
+                Some(&*expected),
+                "{:?}",
+                record.fields
+            );
+            let kind = field("WARC-Type").unwrap();
+            let info = field("WARC-Warcinfo-ID");
+            assert_eq!(info, (kind != "warcinfo").then_some(id.as_str()), "{kind}");
+            let profile = field("WARC-Profile").unwrap_or_default();
+            let profile = profile.rsplit(['/', ':']).next().unwrap();
+            kinds.insert(format!("{kind} {profile}"));
+        }
+    }
+    let expected = [
+        "metadata ",
+        "request ",
+        "response ",
+        "revisit identical-payload-digest",
+        "revisit near-duplicate",
+        "revisit server-not-modified",
+        "warcinfo ",
+    ];
+    assert_eq!(Vec::from_iter(kinds), expected);
+}
+
+/// The cookies of a file are sent to their hosts and stored nowhere. A file that cannot be read
+/// stops the crawl before it writes anything.
+#[test]
+fn issue_22_cookie_files_are_sent_to_their_hosts() {
+    let web = Web::new(HOSTS, |request| match request.target.as_str() {
+        "/robots.txt" => response(404, "", b""),
+        "/" => page(request, &["/docs/", "http://b.test/"]),
+        _ => page(request, &[]),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cookies.txt");
+    let text = "# Netscape HTTP Cookie File\n\
+        a.test\tFALSE\t/docs\tFALSE\t0\tid\tS3CR3T\n\
+        a.test\tFALSE\t/\tTRUE\t0\tsafe\tS3CR3T\n\
+        a.test\tFALSE\t/\tFALSE\t1000\told\tS3CR3T\n";
+    std::fs::write(&file, text).unwrap();
+    let mut settings = settings();
+    settings.network.cookies = Some(file.clone());
+    settings.archive.requests = true;
+    let dir = folder.path().join("crawl");
+    std::fs::create_dir(&dir).unwrap();
+    web.crawl(&dir, settings.clone(), HOME);
+    for request in web.log() {
+        let is_sent = request.head.contains("Cookie: id=S3CR3T\r\n");
+        let is_for_it = request.host == "a.test" && request.target == "/docs/";
+        assert_eq!(is_sent, is_for_it, "{}", request.head);
+        assert_eq!(request.head.contains("S3CR3T"), is_sent, "{}", request.head);
+    }
+    let archive = unpacked(&first_file(&dir.join("archive"), ".warc.gz"));
+    assert!(archive.contains("GET /docs/ ") && !archive.contains("S3CR3T"));
+    std::fs::write(&file, "a.test FALSE / FALSE 0 id 1\n").unwrap();
+    let new = folder.path().join("new");
+    settings.network.allow_private = true;
+    let seeds = arose_crawl::Seeds {
+        pages: vec!["http://127.0.0.1:9/".to_owned()],
+        sitemaps: Vec::new(),
+    };
+    let error = arose_crawl::crawl(&new, settings, seeds, &arose_crawl::Control::default());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("line 1: expected seven fields"), "{error}");
+    assert!(!new.exists());
+}
+
+/// An address that may not be asked is refused, and asked as soon as the settings allow it. What
+/// is said of requests of this run does not depend on earlier runs.
+#[test]
+fn issue_22_refused_addresses_are_asked_once_allowed() {
+    let server = testweb::Server::start(testweb::Config {
+        pages: testweb::PageCount::Fixed(3),
+        ..testweb::Config::plain(1)
+    });
+    let server = server.unwrap();
+    let mut settings = crate::web::settings(&server);
+    settings.network.allow_private = false;
+    settings.agent.contact = "me@example.org".to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let seeds = [crate::web::home(&server, 0)];
+    let refused = crate::web::run(folder.path(), settings.clone(), &seeds);
+    assert_eq!((server.n_requests(), refused.n_queued), (0, 1));
+    let n_refused = |summary: &arose_crawl::Summary| {
+        let of = |counters: &arose_crawl::counters::Counters| counters.failed(Failure::Forbidden);
+        of(&summary.counters) - of(&summary.before)
+    };
+    assert_eq!(n_refused(&refused), 1);
+    let failed = failures(folder.path()).unwrap();
+    assert_eq!(failed[0].reason, "forbidden-address");
+    settings.network.allow_private = true;
+    let allowed = crate::web::run(folder.path(), settings, &[]);
+    assert_eq!((allowed.end, n_refused(&allowed)), (End::Done, 0));
+    assert_eq!(allowed.counters.failed(Failure::Forbidden), 1);
+    let n_reachable = crate::web::reachable(&server, &seeds, None).len();
+    assert_eq!(crate::web::fetched(&server).len(), n_reachable);
+    let failed = failures(folder.path()).unwrap();
+    assert!(
+        failed.iter().all(|failed| failed.reason == "robots"),
+        "{failed:?}"
+    );
+    server.stop().unwrap();
 }

@@ -29,7 +29,7 @@ use arose_crawl::fingerprint::Fingerprint;
 use arose_crawl::resolve::NameServers;
 use arose_crawl::seen::{self, Entry, Seen};
 use arose_crawl::{Control, Crawl, End, Seams, Settings, archives, index_lines, is_crawl, status};
-use arose_dedup::disk::{Change, Recording};
+use arose_dedup::disk::{DiskChange, Recording};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{Instant, sleep};
 
@@ -393,7 +393,12 @@ impl Naming {
 }
 
 /// Returns the disk that a power failure leaves after some changes.
-pub(crate) fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut SplitMix) -> Disk {
+pub(crate) fn survivors(
+    base: &Disk,
+    changes: &[DiskChange],
+    cut: Cut,
+    random: &mut SplitMix,
+) -> Disk {
     let mut files: BTreeMap<u64, Written> = BTreeMap::new();
     let mut names: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut folders = base.folders.clone();
@@ -417,7 +422,7 @@ pub(crate) fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut 
     let (mut seen_names, mut seen_folders) = (names.clone(), folders.clone());
     for change in changes {
         let naming = match change {
-            Change::Link { path, file } => match seen_names.get(path) {
+            DiskChange::Link { path, file } => match seen_names.get(path) {
                 Some(&old) => {
                     aliases.insert(*file, old);
                     continue;
@@ -427,21 +432,21 @@ pub(crate) fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut 
                     Naming::Link(path.clone(), *file)
                 }
             },
-            Change::Write { file, at, bytes } => {
+            DiskChange::Write { file, at, bytes } => {
                 let file = files.get_mut(&resolve(&aliases, *file)).unwrap();
                 file.pending.push(Piece::Bytes(*at, bytes.clone()));
                 continue;
             }
-            Change::Length { file, n_bytes } => {
+            DiskChange::Length { file, n_bytes } => {
                 let file = files.get_mut(&resolve(&aliases, *file)).unwrap();
                 file.pending.push(Piece::Length(*n_bytes));
                 continue;
             }
-            Change::Sync { file } => {
+            DiskChange::Sync { file } => {
                 files.get_mut(&resolve(&aliases, *file)).unwrap().sync();
                 continue;
             }
-            Change::SyncFolder { path } => {
+            DiskChange::SyncFolder { path } => {
                 let (done, rest) = pending
                     .into_iter()
                     .partition(|naming| naming.folder() == path);
@@ -451,9 +456,9 @@ pub(crate) fn survivors(base: &Disk, changes: &[Change], cut: Cut, random: &mut 
                 pending = rest;
                 continue;
             }
-            Change::Folder { path } => Naming::Folder(path.clone()),
-            Change::Rename { from, to } => Naming::Rename(from.clone(), to.clone()),
-            Change::Remove { path } => Naming::Remove(path.clone()),
+            DiskChange::Folder { path } => Naming::Folder(path.clone()),
+            DiskChange::Rename { from, to } => Naming::Rename(from.clone(), to.clone()),
+            DiskChange::Remove { path } => Naming::Remove(path.clone()),
         };
         naming.apply(&mut seen_names, &mut seen_folders);
         pending.push(naming);
@@ -532,17 +537,17 @@ const PARTS: [(&str, usize); 5] = [
 ];
 
 /// Returns the numbers of changes after which this part had just been synced.
-fn after_syncs(root: &Path, changes: &[Change], part: &str) -> Vec<usize> {
+fn after_syncs(root: &Path, changes: &[DiskChange], part: &str) -> Vec<usize> {
     let mut paths: BTreeMap<u64, PathBuf> = BTreeMap::new();
     let mut points = Vec::new();
     for (n, change) in (1..).zip(changes) {
         let synced = match change {
-            Change::Link { path, file } => {
+            DiskChange::Link { path, file } => {
                 paths.insert(*file, path.clone());
                 continue;
             }
-            Change::Sync { file } => &paths[file],
-            Change::SyncFolder { path } => path,
+            DiskChange::Sync { file } => &paths[file],
+            DiskChange::SyncFolder { path } => path,
             _ => continue,
         };
         if is_part(root, synced, part) {
@@ -574,7 +579,7 @@ thread_local! {
 }
 
 /// Crawls from the contents of a disk and returns the changes.
-fn recorded(root: &Path, disk: &Disk, variant: Variant) -> Vec<Change> {
+fn recorded(root: &Path, disk: &Disk, variant: Variant) -> Vec<DiskChange> {
     restore(disk, root);
     let recording = Recording::start(root);
     let n_run = N_RUNS.replace(N_RUNS.get() + 1);
@@ -644,16 +649,16 @@ fn a_crawl_survives_power_cuts() {
 }
 
 /// Returns the changes of a crawl that forgets to sync the files of a part after `from` changes.
-fn without_syncs(root: &Path, changes: &[Change], part: &str, from: usize) -> Vec<Change> {
+fn without_syncs(root: &Path, changes: &[DiskChange], part: &str, from: usize) -> Vec<DiskChange> {
     let mut paths: BTreeMap<u64, PathBuf> = BTreeMap::new();
     let mut kept = Vec::new();
     for (n, change) in changes.iter().enumerate() {
         let is_skipped = match change {
-            Change::Link { path, file } => {
+            DiskChange::Link { path, file } => {
                 paths.insert(*file, path.clone());
                 false
             }
-            Change::Sync { file } => n >= from && is_part(root, &paths[file], part),
+            DiskChange::Sync { file } => n >= from && is_part(root, &paths[file], part),
             _ => false,
         };
         if !is_skipped {
@@ -744,10 +749,10 @@ fn check_marks(merges: seen::Merges) {
     let root = folder.path().join("seen");
     let mut empty = Disk::default();
     empty.folders.insert(root.clone());
-    let config = seen::Config {
+    let config = seen::SeenConfig {
         buffer_keys: 60,
         merges,
-        ..seen::Config::default()
+        ..seen::SeenConfig::default()
     };
     let insert = |seen: &mut Seen, n: u64| {
         let url = format!("http://h/{n}");

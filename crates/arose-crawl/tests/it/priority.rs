@@ -2,8 +2,10 @@
 //! same order after a kill at any moment.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use arose::mix::SplitMix;
@@ -223,6 +225,159 @@ fn the_same_order_after_a_kill() {
         let n_again = (rest.len() + n_before).checked_sub(whole.len());
         assert!(n_again.is_some_and(|n| n <= 1), "{n_before}: {n_again:?}");
     }
+}
+
+const FOLDER: &str = "AROSE_ORDER_FOLDER";
+const LAST: &str = "AROSE_ORDER_LAST";
+
+/// The process that the next test kills: it names each request and stops at the last one. Without a
+/// directory in the environment there is nothing to do.
+#[test]
+fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let last: usize = std::env::var(LAST).unwrap().parse().unwrap();
+    let n_requests = RefCell::new(0);
+    let web = Web::new(ONE, move |request| {
+        println!("\nasked {}", request.target);
+        *n_requests.borrow_mut() += 1;
+        while *n_requests.borrow() == last {
+            std::thread::park();
+        }
+        tangle(request)
+    });
+    web.crawl(Path::new(&folder), careful(1000), HOME);
+}
+
+/// A process is killed with -9 at fifty moments: the crawl continues in the order in which it would
+/// have continued.
+#[test]
+fn issue_26_the_same_order_after_kill_9() {
+    let web = Web::new(ONE, tangle);
+    let folder = tempfile::tempdir().unwrap();
+    web.crawl(folder.path(), careful(1000), HOME);
+    let whole: Vec<String> = web
+        .log()
+        .into_iter()
+        .map(|request| request.target)
+        .collect();
+    for last in 1..=50 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["priority::child", "--exact", "--nocapture"])
+            .env(FOLDER, folder.path())
+            .env(LAST, last.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let asked = lines.filter_map(|line| Some(line.unwrap().strip_prefix("asked ")?.to_owned()));
+        let asked: Vec<String> = asked.take(last).collect();
+        child.kill().unwrap();
+        assert!(!child.wait().unwrap().success());
+        assert_eq!(asked, whole[..last]);
+        let web = Web::new(ONE, tangle);
+        let summary = web.crawl(folder.path(), careful(64 << 20), HOME);
+        assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
+        let rest = web.targets("a.test");
+        assert!(whole.ends_with(&rest), "{last}: {rest:?} of {whole:?}");
+        // The open request is made again, and perhaps the one before, if it was not committed.
+        let n_again = (rest.len() + last).checked_sub(whole.len());
+        assert!(n_again.is_some_and(|n| n <= 2), "{last}: {n_again:?}");
+    }
+}
+
+/// Quality multiplies the mass that a page passes on, and the importance by which it is visited
+/// again; the page itself is fetched all the same.
+#[test]
+fn issue_26_quality_weighs_mass_and_importance() {
+    let web = Web::new(ONE, |request| match request.target.as_str() {
+        "/robots.txt" => response(404, "", b""),
+        "/" => page(request, &["/good", "/spam"]),
+        "/good" => page(request, &["/of_good"]),
+        "/spam" => {
+            let text = "cheap pills online ".repeat(100);
+            let body = format!("<p>{text}<a href=/of_spam>x</a>");
+            response(200, "Content-Type: text/html\r\n", body.as_bytes())
+        }
+        _ => page(request, &[]),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.duplicates.check = false;
+    let summary = web.crawl(folder.path(), settings, HOME);
+    assert_eq!(
+        (summary.end, summary.counters.get(Counter::SpamLike)),
+        (End::Done, 1)
+    );
+    let mut importance: BTreeMap<String, f64> = BTreeMap::new();
+    arose_crawl::list_pages(folder.path(), 1_700_001_000, |page| {
+        importance.insert(page.url.unwrap(), page.importance);
+        Ok(())
+    })
+    .unwrap();
+    let found = |target: &str| importance[&format!("http://a.test{target}")];
+    let mass = 0.15 + 0.85 * 10.0 / 2.0;
+    for (target, expected) in [
+        ("/", 10.0),
+        ("/good", mass),
+        ("/spam", 0.1 * mass),
+        ("/of_good", 0.15 + 0.85 * mass),
+        ("/of_spam", 0.15 + 0.1 * 0.85 * mass),
+    ] {
+        let found = found(target);
+        assert!(
+            (found / expected - 1.0).abs() < 0.01,
+            "{target}: {found}, not {expected}"
+        );
+    }
+}
+
+/// `n` hosts of one page each with links to further ones, all with the same tags at one IP address.
+/// Returns the number of pages fetched of each, with that of the sites that fell.
+fn alike(n: usize) -> (BTreeSet<usize>, u64) {
+    let names: Vec<String> = (0..n).map(|n| format!("s{n}.test")).collect();
+    let mut all: Vec<(&str, &[&str])> = vec![("hub.test", &["10.0.0.1"])];
+    all.extend(names.iter().map(|name| (name.as_str(), &["10.0.0.2"][..])));
+    let homes: Vec<String> = names.iter().map(|name| format!("http://{name}/")).collect();
+    let web = Web::new(&all, move |request| match request.target.as_str() {
+        "/robots.txt" => response(404, "", b""),
+        "/" if request.host == "hub.test" => {
+            let homes: Vec<&str> = homes.iter().map(String::as_str).collect();
+            page(request, &homes)
+        }
+        "/" => page(request, &["/1", "/2", "/3"]),
+        _ => page(request, &[]),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings();
+    settings.scope.reach = arose_crawl::settings::Reach::Web;
+    settings.crawl.order = Order::Breadth;
+    settings.duplicates.check = false;
+    settings.rules.on = false;
+    let summary = web.crawl(folder.path(), settings, &["http://hub.test/"]);
+    let mut n_pages = BTreeMap::new();
+    for request in web.log() {
+        let is_page = request.target != "/robots.txt" && request.host != "hub.test";
+        *n_pages.entry(request.host).or_insert(0) += usize::from(is_page);
+    }
+    n_pages.remove("hub.test");
+    assert_eq!(n_pages.len(), n);
+    let n_all: usize = n_pages.values().sum();
+    assert_eq!(summary.n_aside as usize, 4 * n - n_all);
+    (
+        n_pages.into_values().collect(),
+        summary.counters.get(Counter::BadSites),
+    )
+}
+
+/// A thousand hosts at one IP address whose home pages have the same tags get one further page a
+/// day each; fewer get everything.
+#[test]
+fn issue_26_hosts_of_one_template_get_a_page_a_day() {
+    assert_eq!(alike(1050), (BTreeSet::from([2]), 1050));
+    assert_eq!(alike(900), (BTreeSet::from([4]), 0));
 }
 
 /// Sites take turns by trust: a site that many pages of others link to is not held back by one with

@@ -47,6 +47,12 @@ enum Page {
     Moving(u64),
     /// Has senseless validators: tags of 64 kB and dates of the future and of 1970.
     Senseless,
+    /// Has another word in place of one of 2,000 every so many seconds.
+    Drifting(u64),
+    /// Has the words of two versions in turn, each for so many seconds.
+    Returning(u64),
+    /// Is forbidden by robots.txt after so many seconds.
+    Closing(u64),
 }
 
 /// Time, host, target and status of a request.
@@ -123,6 +129,16 @@ impl Web {
         [head.as_bytes(), body.as_bytes()].concat()
     }
 
+    fn robots(&self, host: u8, now: u64) -> String {
+        let is_closed = |page: &u32| match (self.page)(host, *page) {
+            Page::Closing(after) => now - BEGIN > after,
+            _ => false,
+        };
+        let closed = (0..N_PAGES).filter(is_closed);
+        let lines = closed.map(|page| format!("Disallow: /p{page}$\n"));
+        format!("User-agent: *\n{}", lines.collect::<String>())
+    }
+
     fn kind(&self, host: u8, target: &str) -> Option<Page> {
         let number = target.strip_prefix(['/'])?.strip_prefix(['p', 'q'])?;
         Some((self.page)(host, number.parse().ok()?))
@@ -131,13 +147,14 @@ impl Web {
     fn page_at(&self, host: u8, target: &str, now: u64) -> (u16, String, String) {
         let Some(kind) = self.kind(host, target) else {
             return match target {
-                "/robots.txt" => (200, String::new(), String::new()),
+                "/robots.txt" => (200, String::new(), self.robots(host, now)),
                 _ => (404, String::new(), "nothing".to_owned()),
             };
         };
         let age = now - BEGIN;
         let version = match kind {
-            Page::Changing(every) | Page::Lying(every) => age / every,
+            Page::Changing(every) | Page::Lying(every) | Page::Drifting(every) => age / every,
+            Page::Returning(every) => age / every % 2,
             _ => 0,
         };
         if let Page::Leaving(after) = kind
@@ -153,7 +170,11 @@ impl Web {
             _ => return (404, String::new(), "nothing".to_owned()),
         }
         let number: u32 = target[2..].parse().unwrap();
-        let words = words(u64::from(host) << 40 | u64::from(number) << 20 | version);
+        let name = u64::from(host) << 40 | u64::from(number) << 20;
+        let words = match kind {
+            Page::Drifting(_) => drifting_words(name, version),
+            _ => words(name | version),
+        };
         let links: Vec<String> = match number {
             0 => (1..N_PAGES)
                 .map(|n| format!("<a href=/p{n}>page</a>"))
@@ -165,11 +186,22 @@ impl Web {
             _ => String::new(),
         };
         let etag = match kind {
-            Page::Noisy | Page::Senseless => String::new(),
+            Page::Noisy | Page::Senseless | Page::Drifting(_) => String::new(),
             _ => format!("\"{host}-{number}-{version}\""),
         };
         (200, etag, format!("{noise}<p>{words} {}", links.join(" ")))
     }
+}
+
+/// 2,000 words, of which as many as the version says are other ones than at first. By shingles of
+/// five words, one of them changes about 9 of 384 simhash bits, and six change 12.
+fn drifting_words(seed: u64, version: u64) -> String {
+    let word = |n: u64| {
+        let is_new = u64::from(n < version);
+        format!("w{}", SplitMix::new(seed ^ n << 1 ^ is_new).below(1 << 30))
+    };
+    let words: Vec<String> = (0..2000).map(word).collect();
+    words.join(" ")
 }
 
 fn words(seed: u64) -> String {
@@ -238,6 +270,21 @@ fn crawl_and(
     page: fn(u8, u32) -> Page,
     at: impl Fn(u64) + 'static,
 ) -> (Summary, Vec<Request>) {
+    let clock = move |date: Duration| {
+        at(date.as_secs());
+        date
+    };
+    crawl_by(folder, began, settings, page, clock)
+}
+
+/// The same, by a calendar that may be wrong.
+fn crawl_by(
+    folder: &Path,
+    began: u64,
+    settings: Settings,
+    page: fn(u8, u32) -> Page,
+    calendar: impl Fn(Duration) -> Duration + 'static,
+) -> (Summary, Vec<Request>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -249,10 +296,7 @@ fn crawl_and(
         let seams = Seams {
             connector: Rc::new(web.clone()),
             resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
-            clock: Box::new(move || {
-                at(clock.date().as_secs());
-                clock.date()
-            }),
+            clock: Box::new(move || calendar(clock.date())),
             priority: Box::new(|_, depth| depth),
             is_ours: Box::new(|_| true),
         };
@@ -357,12 +401,27 @@ fn changes_are_changes_of_content() {
             "{url} was never visited again"
         );
     }
-    // Within five per cent of the budget over any ten minutes, when the crawl has found its pace.
+    // A page that is gone is asked for three times, each time after twice the pause before.
+    for number in [3, 7, 11] {
+        let target = format!("/p{number}");
+        let asked = log
+            .iter()
+            .filter(|(_, host, other, _)| *host == 0 && *other == target);
+        let (gone, there): (Vec<_>, Vec<_>) = asked.partition(|(.., status)| *status == 410);
+        let times = there.last().copied().into_iter().chain(gone);
+        let times: Vec<u64> = times.map(|(time, ..)| *time).collect();
+        assert_eq!(times.len(), 4, "{target}: {times:?}");
+        for three in times.windows(3) {
+            let [before, after] = [three[1] - three[0], three[2] - three[1]];
+            assert!(after + 2 >= 2 * before, "{target}: {times:?}");
+        }
+    }
+    // Within five per cent of the budget over any ten minutes, from the first request on.
     let pages_asked = log
         .iter()
         .filter(|(_, _, target, _)| target != "/robots.txt");
     let times: Vec<u64> = pages_asked.map(|(time, ..)| time - BEGIN).collect();
-    for start in (1800..seconds as u64 - 600).step_by(60) {
+    for start in (0..seconds as u64 - 600).step_by(10) {
         let n = times
             .iter()
             .filter(|time| (start..start + 600).contains(*time))
@@ -380,6 +439,89 @@ fn changes_are_changes_of_content() {
     let archived = archived(folder.path());
     for (url, page) in pages.iter().filter(|(_, page)| page.state == "live") {
         assert_eq!(archived[url].0, page.n_versions, "{url}");
+    }
+}
+
+/// The times at which each page was asked for, by host and target.
+fn times(log: &[Request]) -> BTreeMap<(u8, &str), Vec<u64>> {
+    let mut times: BTreeMap<(u8, &str), Vec<u64>> = BTreeMap::new();
+    for (time, host, target, _) in log {
+        if target != "/robots.txt" {
+            times.entry((*host, target)).or_default().push(*time);
+        }
+    }
+    times
+}
+
+/// Without a rate, every page is visited once in so many days on average, however often pages
+/// change, and no page before the minimum interval is over.
+#[test]
+fn issue_25_every_page_has_its_visits() {
+    let folder = tempfile::tempdir().unwrap();
+    let (every, least) = (1800, 900);
+    let mut settings = settings(6.0 * 3600.0);
+    settings.recrawl.per_second = 0.0;
+    settings.recrawl.every = every as f64 / 86_400.0;
+    settings.recrawl.min_interval = least as f64;
+    let (summary, log) = crawl(folder.path(), BEGIN, settings, unvalidated);
+    let times = times(&log);
+    let n_pages = u64::from(N_HOSTS) * u64::from(N_PAGES);
+    assert_eq!(times.len() as u64, n_pages);
+    let n_visits = summary.counters.get(Counter::Revisits);
+    let expected = n_pages * 6 * 3600 / every;
+    assert!(
+        n_visits * 100 >= expected * 95 && n_visits * 100 <= expected * 105,
+        "{n_visits} visits, expected {expected}"
+    );
+    for (page, times) in times {
+        assert!(times.len() > 4, "{page:?}: {times:?}");
+        for pair in times.windows(2) {
+            assert!(pair[1] - pair[0] >= least, "{page:?}: {times:?}");
+        }
+    }
+}
+
+/// Pages without validators: a response "not modified" may be checked at once by a second request.
+fn unvalidated(_: u8, page: u32) -> Page {
+    match page % 2 {
+        0 => Page::Noisy,
+        _ => Page::Drifting(300),
+    }
+}
+
+fn mixed_for_good(_: u8, page: u32) -> Page {
+    match page % 3 {
+        1 => Page::Changing(1200),
+        2 => Page::Noisy,
+        _ => Page::Constant,
+    }
+}
+
+/// While new URLs wait, visits have their share of the requests, and afterwards all of them.
+#[test]
+fn issue_25_visits_and_new_urls_share_the_budget() {
+    for share in [0.25, 0.75] {
+        let folder = tempfile::tempdir().unwrap();
+        let rate = 0.02;
+        let mut settings = settings(4.0 * 3600.0);
+        settings.recrawl.per_second = rate;
+        settings.recrawl.share = share;
+        let (_, log) = crawl(folder.path(), BEGIN, settings, mixed_for_good);
+        let times = times(&log);
+        assert_eq!(times.len(), usize::from(N_HOSTS) * N_PAGES as usize);
+        let last_new = times.values().map(|times| times[0]).max().unwrap();
+        let n = |times: &mut dyn Iterator<Item = u64>| times.count() as f64;
+        let is_early = |time: &u64| *time <= last_new;
+        let n_all = n(&mut times.values().flatten().copied().filter(is_early));
+        let n_again = n_all - times.len() as f64;
+        println!("{share}: {n_again} of {n_all} requests until {last_new} are visits");
+        assert!((n_again / n_all - share).abs() < 0.1, "{n_again} {n_all}");
+        let seconds = (last_new - BEGIN) as f64;
+        assert!(n_all <= 1.05 * rate * seconds + 4.0, "{n_all} in {seconds}");
+        let n_late = n(&mut times.values().flatten().copied()) - n_all;
+        let seconds = 4.0 * 3600.0 - seconds;
+        let expected = rate * seconds;
+        assert!((n_late / expected - 1.0).abs() < 0.1, "{n_late} {expected}");
     }
 }
 
@@ -528,6 +670,99 @@ fn statistics_survive_kills() {
     }
 }
 
+/// Changes so small that each is noise add up: a page is compared with the version that is stored,
+/// not with the last visit.
+#[test]
+fn small_changes_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let (summary, _) = crawl(
+        folder.path(),
+        BEGIN,
+        settings(7200.0),
+        |_, page| match page {
+            0 => Page::Constant,
+            _ => Page::Drifting(150),
+        },
+    );
+    let counters = &summary.counters;
+    let n_drifting = u64::from(N_HOSTS) * u64::from(N_PAGES - 1);
+    // 48 of 2,000 words are other ones in the end: several versions, and far fewer than visits.
+    assert!(counters.get(Counter::Changed) >= n_drifting, "{counters:?}");
+    assert!(
+        2 * counters.get(Counter::Changed) < counters.get(Counter::Revisits),
+        "{counters:?}"
+    );
+    check_statistics(folder.path(), BEGIN + 7200);
+}
+
+/// A page that has an earlier text again has changed, although the archive stores nothing new.
+#[test]
+fn issue_25_pages_that_return_have_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    crawl(
+        folder.path(),
+        BEGIN,
+        settings(7200.0),
+        |_, page| match page {
+            0 => Page::Constant,
+            _ => Page::Returning(1500),
+        },
+    );
+    let pages = listed(folder.path(), BEGIN + 7200);
+    for (url, page) in pages.iter().filter(|(url, _)| !url.ends_with("/p0")) {
+        assert!(page.n_versions >= 4, "{url}: {page:?}");
+        let visits = arose_crawl::versions(folder.path(), url).unwrap();
+        let texts: Vec<&str> = visits
+            .iter()
+            .filter_map(|visit| visit.text.as_deref())
+            .collect();
+        assert_eq!(texts.len(), usize::from(page.n_versions), "{url}");
+        for (n, text) in texts.iter().enumerate() {
+            assert_eq!(text.trim(), texts[n % 2].trim(), "{url}");
+        }
+        assert_ne!(texts[0], texts[1], "{url}");
+        let is_known = |visit: &&arose_crawl::PageVersion| visit.is_same == visit.text.is_none();
+        assert_eq!(
+            visits.iter().filter(is_known).count(),
+            visits.len(),
+            "{url}"
+        );
+    }
+}
+
+/// A page that robots.txt forbids later is not requested again, and is listed as forbidden.
+#[test]
+fn forbidden_pages_are_listed_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = |_: u8, page: u32| match page % 3 {
+        1 => Page::Closing(1000),
+        _ => Page::Constant,
+    };
+    crawl(folder.path(), BEGIN, settings(900.0), page);
+    // Rules are believed for a day.
+    let began = BEGIN + 2 * 86_400;
+    let (summary, log) = crawl(folder.path(), began, settings(1800.0), page);
+    let n_closed = u64::from(N_HOSTS) * u64::from(N_PAGES / 3);
+    let counters = &summary.counters;
+    assert_eq!(
+        counters.get(Counter::ForbiddenPages),
+        n_closed,
+        "{counters:?}"
+    );
+    assert_eq!(counters.balance(), 0);
+    let is_closed = |name: &str| name.rsplit("/p").next().unwrap().parse::<u32>().unwrap() % 3 == 1;
+    for (_, host, target, _) in log
+        .iter()
+        .filter(|(_, _, target, _)| target != "/robots.txt")
+    {
+        assert!(!is_closed(target), "{target} of {host}");
+    }
+    for (url, page) in listed(folder.path(), began + 1800) {
+        let state = if is_closed(&url) { "forbidden" } else { "live" };
+        assert_eq!(page.state, state, "{url}");
+    }
+}
+
 fn moving(_: u8, page: u32) -> Page {
     match page {
         0 => Page::Constant,
@@ -588,14 +823,16 @@ fn senseless_validators_are_not_used() {
     check_statistics(folder.path(), BEGIN + 3600);
 }
 
-/// Over HTTP: the feeds of changing hosts are found on their home pages and visited, their entries
-/// announce changes, and the crawler stays polite. A day takes a quarter of a second.
+/// Over HTTP: hosts whose pages change, with feeds and with sitemaps whose dates are true, always
+/// now, or absent. Feeds are found on home pages, their entries and the dates announce changes,
+/// dates that are always now starve no page, and the crawler stays polite. A day takes a quarter of
+/// a second.
 #[test]
-fn feeds_are_found_and_heard() {
+fn issue_25_changes_over_http() {
     let server = Server::start(Config {
         kinds: vec![(Kind::Changing, 1)],
         pages: PageCount::Fixed(20),
-        ..Config::plain(4)
+        ..Config::plain(6)
     });
     let server = server.unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -603,7 +840,7 @@ fn feeds_are_found_and_heard() {
     settings.polite.delay = 0.01;
     settings.stop.seconds = 32.0;
     settings.recrawl.on = true;
-    settings.recrawl.per_second = 60.0;
+    settings.recrawl.per_second = 80.0;
     // A fast machine would find every change by itself before the feed announces it.
     settings.recrawl.min_interval = 5.0 * 86_400.0;
     let mut seams = Seams::real(&settings).unwrap();
@@ -636,7 +873,30 @@ fn feeds_are_found_and_heard() {
     assert_eq!(counters.get(Counter::ImplausibleSignals), 0);
     assert!(counters.get(Counter::Changed) > 20, "{counters:?}");
     crate::web::check_polite(&server, Duration::from_millis(10));
+    check_versions(&server, folder.path());
     server.stop().unwrap();
+}
+
+/// No page has more versions than it had, those that never changed have one, and none starves,
+/// whatever dates the sitemap of its host has.
+fn check_versions(server: &Server, folder: &Path) {
+    let end = server.control.version();
+    let mut n_of_dates: BTreeMap<String, u32> = BTreeMap::new();
+    for (url, page) in listed(folder, u64::from(u32::MAX)) {
+        let Some(id) = crate::web::page_of(server, &url) else {
+            continue;
+        };
+        let steps = (1..=end).filter(|&step| server.web.page_version(id, step) == step);
+        let n_most = 1 + steps.count();
+        let n_versions = usize::from(page.n_versions);
+        assert!((1..=n_most).contains(&n_versions), "{url}: {page:?}");
+        let days = f64::from(page.last - page.first) / 86_400.0;
+        assert!(days > 0.5 * end as f64, "{url} starves: {page:?}");
+        let dates = format!("{:?}", server.web.dates(id.host));
+        *n_of_dates.entry(dates).or_default() += 1;
+    }
+    println!("{n_of_dates:?}");
+    assert_eq!(n_of_dates.len(), 3, "{n_of_dates:?}");
 }
 
 /// A running crawl asks for a page that somebody wants within a second and the delay of its host.
@@ -721,4 +981,37 @@ fn clocks_that_jump_are_survived() {
             .all(|page| u64::from(page.last) < BEGIN + 10_000)
     );
     assert!(pages.values().all(|page| page.history.unchanged < 1.0));
+}
+
+/// A clock that is a year ahead for ten minutes, and later ten days behind, while the crawl runs:
+/// visits go on at the same rate, and every page has its turn afterwards.
+#[test]
+fn issue_25_clocks_that_jump_during_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (day, hour) = (86_400, 3600);
+    let calendar = move |date: Duration| match date.as_secs() - BEGIN {
+        1800..2400 => date + Duration::from_secs(365 * day),
+        3600..4200 => date - Duration::from_secs(10 * day),
+        _ => date,
+    };
+    let settings = settings(2.0 * hour as f64);
+    let rate = settings.recrawl.per_second;
+    let (_, log) = crawl_by(folder.path(), BEGIN, settings, mixed_for_good, calendar);
+    let times = times(&log);
+    assert_eq!(times.len(), usize::from(N_HOSTS) * N_PAGES as usize);
+    let starts = (0..2 * hour - 600).step_by(600);
+    for start in starts.map(|start| BEGIN + start) {
+        let all = times.values().flatten();
+        let n = all
+            .filter(|time| (start..start + 600).contains(*time))
+            .count();
+        assert!(n as f64 <= 1.1 * 600.0 * rate, "{n} requests from {start}");
+    }
+    for (page, times) in &times {
+        let n_late = times.iter().filter(|time| **time > BEGIN + 4200).count();
+        assert!(n_late > 0, "{page:?} starves: {times:?}");
+    }
+    for (url, page) in listed(folder.path(), BEGIN + 2 * hour) {
+        assert!(u64::from(page.last) <= BEGIN + 2 * hour, "{url}: {page:?}");
+    }
 }

@@ -53,7 +53,7 @@ fn the_journal_stays_small() {
         settings.archive.compact = arose_crawl::Settings::default().archive.compact;
         let large = tempfile::tempdir().unwrap();
         let expected = run(large.path(), settings.clone(), &seeds);
-        settings.archive.compact = 8000;
+        settings.archive.compact = 4000;
         let small = tempfile::tempdir().unwrap();
         let summary = run(small.path(), settings.clone(), &seeds);
         assert_eq!((summary.end, summary.n_queued), (End::Done, 0));

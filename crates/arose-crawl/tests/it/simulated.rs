@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arose_crawl::connect::{Connect, Stream, Waiting};
 use arose_crawl::resolve::{Addresses, NoAddress, Resolve};
-use arose_crawl::{Control, Crawl, End, Seams, Settings, Summary, queued_urls, status};
+use arose_crawl::{Control, Crawl, End, Seams, Settings, Summary, failures, queued_urls, status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{Instant, sleep};
 
@@ -324,11 +324,21 @@ fn names_that_fail_are_lost_for_now() {
     assert_eq!((summary.end, summary.n_queued), (End::Waiting, 2));
     assert_eq!(summary.n_lost, 2);
     assert_eq!(status(folder.path()).unwrap().n_lost, 2);
+    let failed = || -> Vec<(String, String)> {
+        let failed = failures(folder.path()).unwrap().into_iter();
+        failed.map(|failed| (failed.reason, failed.url)).collect()
+    };
+    let name = (
+        "dns-failed".to_owned(),
+        "http://h.test/robots.txt".to_owned(),
+    );
+    assert_eq!(failed(), [name]);
     let waiting = ["http://h.test/p11".to_owned()];
     let summary = run(0, &waiting, Wanted::Lost);
     // The whole host was lost, so its links are followed too.
     assert_eq!((summary.n_lost, web.n_sent()), (0, N_PAGES));
     assert_eq!(status(folder.path()).unwrap().n_lost, 0);
+    assert_eq!(failed(), []);
     assert_eq!(run(0, &[], Wanted::All).end, End::Done);
 }
 

@@ -1,5 +1,6 @@
 //! Tests that the crawl loop does not wait for files.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -99,4 +100,45 @@ fn issue_22_urls_of_unknown_names_stall_no_turn() {
     assert_eq!(failed.len(), N_URLS);
     assert!(failed.iter().all(|url| url.reason == "unknown-name"));
     assert_eq!(n_over(&summary.turns, 500), 0, "{:?}", summary.turns);
+}
+
+/// A turn of the loop takes long while responses arrive: their hosts, which would have to wait for
+/// ten times as long, are not blamed for it.
+#[test]
+fn issue_22_a_stall_is_not_taken_for_a_slow_host() {
+    const STALL: Duration = Duration::from_millis(2500);
+    let server = Server::start(Config {
+        pages: PageCount::Fixed(10),
+        median_bytes: 2000,
+        ..Config::plain(8)
+    });
+    let server = server.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(&server);
+    settings.polite.factor = 10.0;
+    settings.stop.patience = 100.0;
+    let n_queued = Cell::new(0);
+    let seams = Seams {
+        priority: Box::new(move |_, depth| {
+            n_queued.set(n_queued.get() + 1);
+            if n_queued.get() % 20 == 0 && n_queued.get() <= 40 {
+                std::thread::sleep(STALL);
+            }
+            depth
+        }),
+        ..Seams::real(&settings).unwrap()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let summary = tokio::task::LocalSet::new().block_on(&runtime, async {
+        let mut crawl = Crawl::open(folder.path(), settings, seams).unwrap();
+        crawl.add_seeds(homes(&server).into_iter()).unwrap();
+        crawl.run(&Control::default()).await.unwrap()
+    });
+    assert_eq!(summary.end, End::Done);
+    assert!(n_over(&summary.turns, 500) >= 1, "{:?}", summary.turns);
+    assert!(summary.elapsed < 8 * STALL, "{:?}", summary.elapsed);
+    server.stop().unwrap();
 }

@@ -122,7 +122,7 @@ fn serve(twin: Twin) -> ([SocketAddr; 2], Log) {
     (addresses, log)
 }
 
-fn acceptor() -> TlsAcceptor {
+pub(crate) fn acceptor() -> TlsAcceptor {
     let fixture = |name: &str| {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
         folder.join(name)
@@ -167,7 +167,7 @@ async fn accept(
 }
 
 /// Resolves every host name to loopback.
-struct Loopback;
+pub(crate) struct Loopback;
 
 impl Resolve for Loopback {
     fn resolve<'a>(&'a self, _: &'a str) -> Waiting<'a, Result<Addresses, NoAddress>> {
@@ -178,7 +178,7 @@ impl Resolve for Loopback {
 }
 
 /// Connects to the ports of the test instead of 80 and 443.
-struct Ports([SocketAddr; 2]);
+pub(crate) struct Ports(pub(crate) [SocketAddr; 2]);
 
 impl Connect for Ports {
     fn connect(&self, address: SocketAddr) -> Waiting<'_, std::io::Result<Box<dyn Stream>>> {

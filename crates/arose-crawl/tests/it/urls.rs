@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use arose::site::{SiteKind, site};
-use arose_crawl::url::{Crumbs, EmptyQuery, Files, Normalizer, UserInfo};
+use arose_crawl::url::{Crumbs, EmptyQuery, FileUrls, Normalizer, UserInfo};
 use serde_json::Value;
 use url::Url;
 
@@ -186,7 +186,7 @@ fn idempotent_on_every_input() {
                 user_info: UserInfo::Keep,
                 empty_query: EmptyQuery::Keep,
                 crumbs: Crumbs::Drop,
-                files: Files::Accept,
+                files: FileUrls::Accept,
             },
         ] {
             if let Ok(once) = normalizer.normalize(input, Some(&base)) {

@@ -63,7 +63,7 @@ pub(crate) fn fetched(server: &Server) -> BTreeMap<PageId, u32> {
 }
 
 /// Returns the ordinary page at a URL, if there is one.
-fn page_of(server: &Server, url: &str) -> Option<PageId> {
+pub(crate) fn page_of(server: &Server, url: &str) -> Option<PageId> {
     let (host, target) = server.web.split_url(url)?;
     match server
         .web

@@ -22,7 +22,7 @@ pub const MAX_FOOTER: usize = 100;
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Word,
     Number,
     /// A part of a URL, or an image, which is identified by its URL.
@@ -73,7 +73,7 @@ pub struct KindedTokens {
     /// The tokens.
     pub tokens: Tokens,
     /// The kind of each.
-    kinds: Vec<Kind>,
+    kinds: Vec<TokenKind>,
 }
 
 impl KindedTokens {
@@ -91,9 +91,9 @@ impl KindedTokens {
         tokenizer.for_each_place(text, |token, place| {
             let is_number = token.chars().all(char::is_numeric);
             self.kinds.push(match is_url(around(text, place.start)) {
-                true => Kind::Url,
-                false if is_number => Kind::Number,
-                false => Kind::Word,
+                true => TokenKind::Url,
+                false if is_number => TokenKind::Number,
+                false => TokenKind::Word,
             });
         });
     }
@@ -101,7 +101,7 @@ impl KindedTokens {
     /// Appends an image.
     pub fn push_image(&mut self, src: &str) {
         self.tokens.push_image(src);
-        self.kinds.resize(self.tokens.len(), Kind::Url);
+        self.kinds.resize(self.tokens.len(), TokenKind::Url);
     }
 }
 
@@ -137,7 +137,7 @@ pub fn difference(a: &KindedTokens, b: &KindedTokens) -> Difference {
     if !is_whole {
         return Difference::Other;
     }
-    let are_all = |kind: Kind| {
+    let are_all = |kind: TokenKind| {
         let mut changed = changes.iter().flat_map(|change| {
             let own = a.kinds[change.a.clone()].iter();
             own.chain(&b.kinds[change.b.clone()])
@@ -150,11 +150,11 @@ pub fn difference(a: &KindedTokens, b: &KindedTokens) -> Difference {
     };
     if changes.is_empty() {
         Difference::Nothing
-    } else if are_all(Kind::Url) {
+    } else if are_all(TokenKind::Url) {
         Difference::Url
     } else if changes.iter().all(is_footer) {
         Difference::Footer
-    } else if are_all(Kind::Number) {
+    } else if are_all(TokenKind::Number) {
         Difference::Numbers
     } else {
         Difference::Other

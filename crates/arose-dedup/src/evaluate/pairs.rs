@@ -30,7 +30,7 @@ use arose::simhash::Fingerprint384;
 use arose::site::SiteKind;
 
 use super::difference::difference;
-use super::gold::{Gold, MAX_GROUPED};
+use super::labelled::{LabelledPairs, MAX_GROUPED};
 use super::metric::{Best, Score, auc, best_f1, bootstrap};
 use super::run::host;
 use crate::RepeatCounter;
@@ -43,7 +43,7 @@ const MAX_BOOTSTRAP: usize = 10_000;
 
 /// The settings to evaluate.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct PairsConfig {
     /// Tokens in a shingle.
     pub w: NonZeroUsize,
     /// The thresholds for the Jaccard similarity.
@@ -113,8 +113,8 @@ struct Compared {
 
 /// Applies every policy to every pair.
 #[must_use]
-pub fn study(gold: &Gold, config: &Config) -> Study {
-    let compared = compare(gold, config.w);
+pub fn study(labelled: &LabelledPairs, config: &PairsConfig) -> Study {
+    let compared = compare(labelled, config.w);
     let judged: Vec<Judged> = compared.iter().map(Compared::judged).collect();
     Study {
         w: config.w,
@@ -124,7 +124,7 @@ pub fn study(gold: &Gold, config: &Config) -> Study {
         by_b_sim: by_b_sim(&judged),
         by_c_sim: by_c_sim(&judged),
         correlation: correlation(&judged),
-        by_difference: by_difference(gold, &judged),
+        by_difference: by_difference(labelled, &judged),
     }
 }
 
@@ -136,22 +136,22 @@ fn correlation(judged: &[Judged]) -> Correlation {
     correlation
 }
 
-fn by_difference(gold: &Gold, judged: &[Judged]) -> [Tally; 5] {
+fn by_difference(labelled: &LabelledPairs, judged: &[Judged]) -> [Tally; 5] {
     let is_similar = |pair: &Judged| pair.b_sim >= 2 || pair.c_sim >= *C_SIM_BINS[0].start();
-    let similar = gold.pairs.iter().zip(judged);
+    let similar = labelled.pairs.iter().zip(judged);
     let similar = similar.filter(|(_, judged)| is_similar(judged));
     let mut tallies = [Tally::default(); 5];
     for (pair, judged) in similar {
-        let [a, b] = [pair.a, pair.b].map(|place| &gold.documents[place].content);
+        let [a, b] = [pair.a, pair.b].map(|place| &labelled.documents[place].content);
         tallies[difference(a, b) as usize].extend([judged.verdict]);
     }
     tallies
 }
 
-fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
+fn compare(labelled: &LabelledPairs, w: NonZeroUsize) -> Vec<Compared> {
     let profiler = Profiler::new(w);
     let shingler = Shingler::new(w);
-    let tokens = gold.documents.iter();
+    let tokens = labelled.documents.iter();
     let tokens = tokens.map(|document| &document.content.tokens);
     let simhashes = tokens.clone().map(|tokens| {
         let mut shingles = Vec::new();
@@ -159,20 +159,21 @@ fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
         Fingerprint384::of(&shingles)
     });
     let simhashes: Vec<Option<Fingerprint384>> = simhashes.collect();
-    let profiles = gold.documents.iter();
+    let profiles = labelled.documents.iter();
     let profiles: Vec<Profile> = profiles
         .map(|document| profiler.profile_of_tokens(&document.content.tokens, document.digest))
         .collect();
     let counted: Vec<CountedShingles> = tokens
         .map(|tokens| shingler.counted(&tokens.fingerprints))
         .collect();
-    let (contents, mut scorer) = (contents(gold), content::Scorer::default());
-    let hosts = gold
+    let (contents, mut scorer) = (contents(labelled), content::Scorer::default());
+    let hosts = labelled
         .documents
         .iter()
         .map(|document| document.url.as_deref().and_then(host));
     let hosts: Vec<Option<&str>> = hosts.collect();
-    gold.pairs
+    labelled
+        .pairs
         .iter()
         .map(|pair| Compared {
             comparison: profiler.compare(&profiles[pair.a], &profiles[pair.b]),
@@ -188,20 +189,20 @@ fn compare(gold: &Gold, w: NonZeroUsize) -> Vec<Compared> {
 }
 
 /// Returns the contents of all documents, weighted by the text that their sites repeat in the set.
-fn contents(gold: &Gold) -> Vec<Content> {
+fn contents(labelled: &LabelledPairs) -> Vec<Content> {
     let shingler = content::shingler();
-    let shingles = gold.documents.iter().map(|document| {
+    let shingles = labelled.documents.iter().map(|document| {
         let mut shingles = Vec::new();
         shingler.shingles_into(&document.content.tokens.fingerprints, &mut shingles);
         shingles
     });
     let shingles: Vec<Vec<u64>> = shingles.collect();
     let mut counter = RepeatCounter::new(SiteKind::Registrable);
-    for (document, shingles) in gold.documents.iter().zip(&shingles) {
-        counter.push(document.url.as_deref(), &document.id, shingles);
+    for (document, shingles) in labelled.documents.iter().zip(&shingles) {
+        counter.push(document.url.as_deref(), document.digest, shingles);
     }
     let repeats = counter.finish();
-    let contents = gold.documents.iter().zip(&shingles);
+    let contents = labelled.documents.iter().zip(&shingles);
     contents
         .map(|(document, shingles)| repeats.content(document.url.as_deref(), shingles))
         .collect()
@@ -255,7 +256,7 @@ fn measures(compared: &[Compared]) -> Vec<MeasureRow> {
 /// Decides whether a rule accepts a pair.
 type Rule<'a> = Box<dyn Fn(&Compared) -> bool + 'a>;
 
-fn policies(compared: &[Compared], config: &Config) -> Vec<PolicyRow> {
+fn policies(compared: &[Compared], config: &PairsConfig) -> Vec<PolicyRow> {
     let short = config.short;
     let by_policy = |criterion| -> Rule<'_> {
         let policy = Policy { criterion, short };
@@ -311,7 +312,7 @@ fn row(
 
 /// The agreement of listed and computed Jaccard similarities.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Agreement {
+pub struct ListedAgreement {
     /// Tokens in a shingle.
     pub w: NonZeroUsize,
     /// Pairs with a listed similarity.
@@ -344,14 +345,14 @@ pub struct AgreementAt {
 
 /// Compares listed similarities with computed ones; none if no similarity is listed.
 #[must_use]
-pub fn agreement(gold: &Gold, config: &Config) -> Option<Agreement> {
+pub fn agreement(labelled: &LabelledPairs, config: &PairsConfig) -> Option<ListedAgreement> {
     let shingler = Shingler::new(config.w);
-    let tokens = gold
+    let tokens = labelled
         .documents
         .iter()
         .map(|document| &document.content.tokens.fingerprints);
     let sets: Vec<ShingleSet> = tokens.map(|tokens| shingler.set(tokens)).collect();
-    let listed = gold.pairs.iter().filter_map(|pair| {
+    let listed = labelled.pairs.iter().filter_map(|pair| {
         let ours = jaccard(&sets[pair.a], &sets[pair.b]).unwrap_or(0.0);
         Some((pair, pair.jaccard?, ours))
     });
@@ -361,22 +362,26 @@ pub fn agreement(gold: &Gold, config: &Config) -> Option<Agreement> {
         .iter()
         .max_by(|x, y| difference(x).total_cmp(&difference(y)))?;
     let differ = |by: f64| listed.iter().filter(|pair| difference(pair) > by).count() as u64;
-    let id = |place: usize| gold.documents[place].id.clone();
-    Some(Agreement {
+    let id = |place: usize| labelled.documents[place].id.clone();
+    Some(ListedAgreement {
         w: config.w,
         n_listed: listed.len() as u64,
         max_difference: difference(worst),
         n_differ: DIFFERENCES.map(differ),
         worst: Some((id(worst.0.a), id(worst.0.b), worst.1, worst.2)),
-        at: agreement_at(gold, &sets, &config.thresholds),
+        at: agreement_at(labelled, &sets, &config.thresholds),
     })
 }
 
-fn agreement_at(gold: &Gold, sets: &[ShingleSet], thresholds: &[Threshold]) -> Vec<AgreementAt> {
+fn agreement_at(
+    labelled: &LabelledPairs,
+    sets: &[ShingleSet],
+    thresholds: &[Threshold],
+) -> Vec<AgreementAt> {
     if sets.len() > MAX_GROUPED {
         return Vec::new();
     }
-    let listed = gold.pairs.iter().filter_map(|pair| {
+    let listed = labelled.pairs.iter().filter_map(|pair| {
         let places = (pair.a.min(pair.b), pair.a.max(pair.b));
         Some((places, pair.jaccard?))
     });

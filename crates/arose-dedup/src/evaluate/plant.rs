@@ -3,16 +3,16 @@
 //! *Question.* Recall needs all true pairs, which are unknown in a real corpus. Which corpus of any
 //! size comes with its ground truth?
 //!
-//! *Idea.* Generate *families*: a page and the pages derived from it ([`Kind`]). Pages of one
+//! *Idea.* Generate *families*: a page and the pages derived from it ([`FamilyKind`]). Pages of one
 //! family are compared with each other, and the exact Jaccard similarity of each pair is written
 //! down. Pages of different families consist of independently sampled words and share next to
 //! nothing. Most families have one page; the sizes of the others follow Pareto's law, `P(size > n)
 //! = n^(-4/3)` up to 50, as clusters of the web do.
 //!
-//! A page is a pure function of the [`Config`] and its position: only the starts of families are
-//! stored, so that any number of pages can be generated in any order. An invertible permutation (a
-//! Feistel network) scatters positions over the families, so that the duplicates of a page can be
-//! anywhere in the file.
+//! A page is a pure function of the [`PlantConfig`] and its position: only the starts of families
+//! are stored, so that any number of pages can be generated in any order. An invertible permutation
+//! (a Feistel network) scatters positions over the families, so that the duplicates of a page can
+//! be anywhere in the file.
 //!
 //! *Parameters.* [`Recipe::Mixed`] for the speed and recall of a search, with words distributed as
 //! in a language; [`Recipe::Acceptance`] for rules, after the evaluation protocol of Henzinger's
@@ -22,7 +22,7 @@
 //! except for collisions of 64-bit shingles. Two words are equal with probability 0.0078 in a mixed
 //! corpus, so two families share a given run of five words with probability 3e-11.
 //!
-//! *Not for* deciding what people consider duplicates: ask people ([`super::gold`]).
+//! *Not for* deciding what people consider duplicates: ask people ([`super::labelled`]).
 
 mod family;
 mod shuffle;
@@ -43,7 +43,7 @@ pub use write::{Planted, write};
 
 /// The corpus to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
+pub struct PlantConfig {
     /// Number of pages.
     pub n_documents: u32,
     /// Number of sites.
@@ -75,7 +75,7 @@ impl Recipe {
 
 /// The relation of the pages of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum FamilyKind {
     /// None: the family is one page.
     Unique,
     /// Duplicates on other sites, the same except for case, punctuation and whitespace.
@@ -101,7 +101,7 @@ pub enum Kind {
     Table,
 }
 
-impl Kind {
+impl FamilyKind {
     /// Every kind, in the order of its declaration.
     pub const ALL: [Self; 11] = [
         Self::Unique,
@@ -142,13 +142,13 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for FamilyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for FamilyKind {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
@@ -176,7 +176,7 @@ pub struct TruePair {
     /// The position of the other.
     pub b: u32,
     /// Their relation.
-    pub kind: Kind,
+    pub kind: FamilyKind,
     /// The Jaccard similarity of their shingle sets.
     pub jaccard: f64,
 }
@@ -184,7 +184,7 @@ pub struct TruePair {
 /// A corpus that is generated page by page.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    config: Config,
+    config: PlantConfig,
     /// The slot of the first page of each family. Slots are the pages by family.
     begins: Vec<u32>,
     shuffle: Shuffle,
@@ -197,7 +197,7 @@ impl Plan {
     /// # Errors
     ///
     /// If there is no page or no site, or an acceptance corpus does not have 50 pages per site.
-    pub fn new(config: Config) -> Result<Self, Error> {
+    pub fn new(config: PlantConfig) -> Result<Self, Error> {
         check(&config)?;
         let mut begins = Vec::new();
         let mut n_pages = 0_u32;
@@ -216,7 +216,7 @@ impl Plan {
 
     /// Returns the settings.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &PlantConfig {
         &self.config
     }
 
@@ -234,7 +234,7 @@ impl Plan {
         let member = slot - self.begins[index];
         let family = Family::new(&self.config, index as u32);
         let style = match family.kind {
-            Kind::Exact => Style::ALL[member as usize % Style::ALL.len()],
+            FamilyKind::Exact => Style::ALL[member as usize % Style::ALL.len()],
             _ => Style::Plain,
         };
         Page {
@@ -246,7 +246,7 @@ impl Plan {
 
     /// Returns the kind of a family and the number of its pages in the corpus.
     #[must_use]
-    pub fn family(&self, index: u32) -> (Kind, u32) {
+    pub fn family(&self, index: u32) -> (FamilyKind, u32) {
         let family = Family::new(&self.config, index);
         (family.kind, self.n_members(index))
     }
@@ -286,13 +286,13 @@ impl Plan {
     }
 }
 
-fn check(config: &Config) -> Result<(), Error> {
+fn check(config: &PlantConfig) -> Result<(), Error> {
     let n_acceptance = config.n_sites.checked_mul(Recipe::ACCEPTANCE_PAGES);
     let is_uneven = config.recipe == Recipe::Acceptance && n_acceptance != Some(config.n_documents);
     let flaw = match config {
-        Config { n_documents: 0, .. } => "a corpus needs at least one document",
-        Config { n_sites: 0, .. } => "a corpus needs at least one site",
-        Config {
+        PlantConfig { n_documents: 0, .. } => "a corpus needs at least one document",
+        PlantConfig { n_sites: 0, .. } => "a corpus needs at least one site",
+        PlantConfig {
             median_words: 0, ..
         } => "a page needs at least one word",
         _ if config.w.get() > 100 => "--shingle is at most 100 here",

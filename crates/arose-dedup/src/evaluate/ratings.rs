@@ -43,7 +43,7 @@ use crate::disk::sync_folder;
 pub use agreement::Agreement;
 use agreement::raters;
 pub use population::{Level, Population, SitesOf};
-pub use weighted::{Share, weighted};
+pub use weighted::{WeightedShare, weighted};
 
 /// Maximum length of the name of a rater, in characters.
 pub const MAX_RATER: usize = 40;
@@ -338,7 +338,7 @@ pub struct Row {
     pub tally: Tally,
     /// The share of each rating, in the order of [`Verdict::ALL`]; none if a similarity range has
     /// no rating.
-    pub shares: [Option<Share>; 3],
+    pub shares: [Option<WeightedShare>; 3],
 }
 
 impl Row {
@@ -346,7 +346,7 @@ impl Row {
     #[must_use]
     pub fn plain(name: String, n_found: Option<u64>, tally: Tally) -> Self {
         let shares = Verdict::ALL.map(|verdict| {
-            Some(Share {
+            Some(WeightedShare {
                 value: tally.share(verdict)?,
                 interval: tally.interval(verdict),
             })
@@ -442,7 +442,7 @@ impl Tables {
     /// Returns the share of correct pairs among all that the run has found, each similarity range
     /// weighted by its size. None until every range with pairs has a rated pair.
     #[must_use]
-    pub fn precision(&self) -> Option<Share> {
+    pub fn precision(&self) -> Option<WeightedShare> {
         self.by_sites.first()?.shares[0]
     }
 
@@ -688,13 +688,13 @@ mod tests {
     /// The first rating creates the file, and its name is on disk when the rating is acknowledged.
     #[test]
     fn issue_23_the_first_rating_syncs_the_directory() {
-        use crate::disk::{Change, Recording};
+        use crate::disk::{DiskChange, Recording};
         let folder = tempfile::tempdir().unwrap();
         let recording = Recording::start(folder.path());
         let ratings = unmatched(&folder.path().join("ratings.jsonl")).unwrap();
         ratings.append(rating("x", 0, Some(Correct))).unwrap();
-        let syncs = |changes: &[Change]| {
-            let is_sync = |change: &&Change| matches!(change, Change::SyncFolder { .. });
+        let syncs = |changes: &[DiskChange]| {
+            let is_sync = |change: &&DiskChange| matches!(change, DiskChange::SyncFolder { .. });
             changes.iter().filter(is_sync).count()
         };
         assert_eq!(syncs(&recording.changes()), 1);

@@ -9,8 +9,8 @@
 //!
 //! - *pairs*: listed pairs that reach the threshold, divided by all listed pairs (precision) and by
 //!   all true pairs that do (recall), with the recall by similarity as well. Exact duplicates are
-//!   one document: a run that collapses them first lists one pair for all of theirs. A run that
-//!   lists only the pairs of dropped documents has no recall of pairs;
+//!   one document: a run that collapses them first lists one pair for all of theirs. The recall of
+//!   a run that lists only the pairs verified to decide is not known;
 //! - *documents*: documents that have a duplicate according to the run, and according to the ground
 //!   truth;
 //! - *kept*: similar pairs of which both documents are kept, which a run has missed;
@@ -38,13 +38,13 @@ use arose::rule::SiteRelation;
 
 use super::Error;
 use super::metric::ratio;
-use super::plant::Kind;
+use super::plant::FamilyKind;
 use output::{Documents, FoundPair, Settings};
 use truth::{True, Truth};
 
 /// A run and its ground truth.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct ScoreConfig {
     /// The output directory of a run.
     pub folder: PathBuf,
     /// The similar pairs: JSON Lines with `a`, `b`, `jaccard` and optionally `kind`, or the first
@@ -89,6 +89,9 @@ pub struct RunScore {
     pub n_documents: u64,
     /// Pairs of the ground truth with a document that the run did not read.
     pub n_unread: u64,
+    /// Whether the run lists all pairs. If not, the recall of pairs is not known: `pair_recall`,
+    /// `bins` and `kinds` are empty.
+    pub lists_all_pairs: bool,
     /// Similar pairs that were found.
     pub pair_recall: Share,
     /// Found pairs that are similar.
@@ -108,7 +111,7 @@ pub struct RunScore {
     /// Pairs found, by similarity in the ground truth; from [`BINS`].
     pub bins: Vec<Share>,
     /// Pairs found, by kind of planted duplicate.
-    pub kinds: BTreeMap<Kind, Share>,
+    pub kinds: BTreeMap<FamilyKind, Share>,
     /// The pairs that each rule accepted.
     pub rules: BTreeMap<(String, Place), RuleRow>,
     /// The dropped documents.
@@ -191,7 +194,7 @@ impl Removal {
 /// # Errors
 ///
 /// If a file cannot be read, or if ground truth and run are about different corpora.
-pub fn score(config: &Config) -> Result<RunScore, Error> {
+pub fn score(config: &ScoreConfig) -> Result<RunScore, Error> {
     let settings = Settings::read(&config.folder)?;
     let fallback = || Threshold::new(0.8).expect("it lies in 0..=1");
     let threshold = config
@@ -203,7 +206,7 @@ pub fn score(config: &Config) -> Result<RunScore, Error> {
     let mut tally = Tallies::new(documents, truth, threshold);
     tally.promised = settings.threshold.unwrap_or(threshold);
     tally.is_against_index = settings.is_against_index;
-    tally.lists_dropped = settings.lists_dropped;
+    tally.lists_some = settings.lists_some;
     output::for_each_pair(&config.folder, |pair| tally.take(&pair))?;
     let truth_w = truth::shingle_length(&config.truth);
     let both = settings.w.zip(truth_w).map(|(run, truth)| [run, truth]);
@@ -221,8 +224,8 @@ struct Tallies {
     /// Whether the run dropped documents already in an index, which the ground truth does not
     /// contain.
     is_against_index: bool,
-    /// Whether pairs that were found are not listed.
-    lists_dropped: bool,
+    /// Whether the run does not list all pairs.
+    lists_some: bool,
     /// The found pairs, each as the first documents of their contents.
     found: Vec<(u32, u32)>,
     /// Documents that occur in a found pair.
@@ -242,7 +245,7 @@ impl Tallies {
             threshold,
             promised: threshold,
             is_against_index: false,
-            lists_dropped: false,
+            lists_some: false,
             found: Vec::new(),
             precision: Share::default(),
             n_unlisted: 0,
@@ -301,6 +304,7 @@ impl Tallies {
             other_w,
             n_documents: self.documents.len() as u64,
             n_unread: self.truth.n_unread,
+            lists_all_pairs: !self.lists_some,
             pair_recall: Share::default(),
             pair_precision: self.precision,
             n_unlisted: self.n_unlisted,
@@ -323,7 +327,7 @@ impl Tallies {
     fn count_truth(&self, score: &mut RunScore) {
         let mut has_partner = vec![false; self.documents.len()];
         for truth in &self.truth.pairs {
-            if !self.lists_dropped {
+            if !self.lists_some {
                 self.count_found(truth, score);
             }
             if self.threshold.reached_by(truth.jaccard) {
@@ -335,7 +339,7 @@ impl Tallies {
                 has_partner[truth.b as usize] = true;
             }
         }
-        if !self.lists_dropped {
+        if !self.lists_some {
             // A pair of a document that was not read counts as not found.
             score.pair_recall.whole += self.truth.n_unread_similar(self.threshold);
         }
@@ -344,7 +348,7 @@ impl Tallies {
             whole: self.documents.n_pairs_in_clusters(),
         };
         for (&is_flagged, &has_partner) in self.flagged.iter().zip(&has_partner) {
-            if has_partner && !self.lists_dropped {
+            if has_partner {
                 score.document_recall.count(is_flagged);
             }
             if is_flagged {

@@ -47,7 +47,7 @@ impl Clusters {
     ///
     /// If the index contains documents, whose clusters are unknown.
     pub fn new(index: Index) -> Result<Self, Error> {
-        match index.stats()?.n_docs {
+        match index.status()?.n_docs {
             0 => Ok(Self {
                 index,
                 // Every document that matches the rule is similar enough; the similarity is only
@@ -259,7 +259,7 @@ mod tests {
                 assert!(clusters.index.compare(&own, &sketch).unwrap().0.is_some());
             }
         }
-        assert_eq!(names.len() as u64, clusters.index.stats().unwrap().n_docs);
+        assert_eq!(names.len() as u64, clusters.index.status().unwrap().n_docs);
     }
 
     proptest! {

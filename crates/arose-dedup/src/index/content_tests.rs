@@ -7,12 +7,13 @@ use std::path::Path;
 
 use arose::content::{CONTENT, Content as Text, NEARLY_EQUAL, SAME, shingler};
 use arose::mix::{SplitMix, mix};
-use arose::rule::{Remove, Rule};
+use arose::rule::{Criterion, Remove, Rule};
 use arose::testing::content_score;
 use arose::token::Tokenizer;
 
 use super::state::MAX_JUDGED;
 use super::*;
+use crate::config::Config;
 use crate::stage::weigher::Weigher;
 
 fn settings(remove: Remove) -> Settings {
@@ -342,7 +343,7 @@ fn issue_24_a_query_compares_few_documents() {
     index.insert_all(&documents).unwrap();
     let state = index.shared.read().unwrap();
     let mut keys = Vec::new();
-    let kept = state.weigh(None, &sketches[2000]).unwrap().sketch;
+    let kept = state.weigh(&sketches[2000]).unwrap().sketch;
     state.plan.sketch_keys(&kept, &mut keys);
     let likely = state.likely(&keys).unwrap();
     assert_eq!(likely.len(), MAX_JUDGED);
@@ -369,7 +370,7 @@ fn issue_24_pending_documents_are_added_once() {
     pending.finish().unwrap();
     for _ in 0..2 {
         index.add_pending(&path).unwrap();
-        assert_eq!(index.stats().unwrap().n_docs, 20);
+        assert_eq!(index.status().unwrap().n_docs, 20);
     }
 }
 
@@ -379,7 +380,8 @@ fn issue_24_word_pairs_need_their_index() {
     let folder = tempfile::tempdir().unwrap();
     let [content, jaccard] = ["content", "jaccard"].map(|name| folder.path().join(name));
     let content = create(&content, Remove::Same);
-    let jaccard = Index::create(&jaccard, Settings::default()).unwrap();
+    let settings = Settings::agreeing_with(&Config::of(Criterion::jaccard()));
+    let jaccard = Index::create(&jaccard, settings).unwrap();
     let page = &pages(1)[0];
     assert!(jaccard.insert("page", &page.sketch(&content)).is_err());
     assert!(content.insert("page", &page.sketch(&jaccard)).is_err());

@@ -5,7 +5,7 @@
 //! under their name only when they are complete and on disk.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -350,16 +350,6 @@ pub(super) fn read_sealed(content: Content, path: &Path) -> Result<(Vec<u8>, u64
     let n_body = sealed.n_bytes.saturating_sub(PREAMBLE_BYTES as u64);
     let body = sealed.read(PREAMBLE_BYTES as u64, n_body as usize)?;
     Ok((body, sealed.check))
-}
-
-/// Reads a whole file that may be written to at the same time.
-pub(super) fn read_open_file(path: &Path) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    File::open(path)
-        .map_err(Error::io("open", path))?
-        .read_to_end(&mut bytes)
-        .map_err(Error::io("read", path))?;
-    Ok(bytes)
 }
 
 /// Returns the name of a file that is being written.

@@ -7,6 +7,8 @@
 //! If the caller knows which part of the log was on disk ([`super::Committed`]), later frames may
 //! be partial after a power failure and are dropped too.
 
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use arose::digest::{Digest, digest64};
 
 use super::Error;
-use super::file::{Content, Fields, PREAMBLE_BYTES, read_open_file, u32_at, u64_at};
+use super::file::{Content, Fields, PREAMBLE_BYTES, u32_at, u64_at};
 use super::sketch::{Pairs, SiteTag, Sketch};
 use crate::disk::File;
 
@@ -166,36 +168,75 @@ pub(super) fn replay(
     n_safe: u64,
     mut apply: impl FnMut(Change) -> Result<(), Error>,
 ) -> Result<u64, Error> {
-    let bytes = read_open_file(path)?;
-    Content::Log.check_preamble(&bytes, path)?;
-    let mut place = PREAMBLE_BYTES;
-    while let Some(head) = bytes.get(place..place + HEAD_BYTES) {
-        if head_check(head) != u32_at(head, 4) {
+    let file = fs::File::open(path).map_err(Error::io("open", path))?;
+    let mut file = BufReader::new(file);
+    let mut head = [0; PREAMBLE_BYTES];
+    let n = read_up_to(&mut file, &mut head, path)?;
+    Content::Log.check_preamble(&head[..n], path)?;
+    let mut place = PREAMBLE_BYTES as u64;
+    let mut body = Vec::new();
+    loop {
+        let mut head = [0; HEAD_BYTES];
+        if read_up_to(&mut file, &mut head, path)? < HEAD_BYTES {
+            break;
+        }
+        if head_check(&head) != u32_at(&head, 4) {
             // After a power failure, space that was allocated to the file but never written reads
             // as zeros.
-            let is_blank = bytes[place..].iter().all(|&byte| byte == 0);
-            if is_blank || place as u64 >= n_safe {
+            if place >= n_safe || head == [0; HEAD_BYTES] && is_blank(&mut file, path)? {
                 break;
             }
             return Err(Error::damaged(path, format!("bad frame at byte {place}")));
         }
-        let (start, n) = (place + HEAD_BYTES, u32_at(head, 0) as usize);
-        let Some(body) = bytes.get(start..start + n) else {
+        // Memory grows with what there is to read, whatever the head says.
+        let n = u32_at(&head, 0).into();
+        body.clear();
+        let read = file.by_ref().take(n).read_to_end(&mut body);
+        if (read.map_err(Error::io("read", path))? as u64) < n {
             break;
-        };
-        if digest64(body) != u64_at(head, 8) {
-            if place as u64 >= n_safe {
+        }
+        if digest64(&body) != u64_at(&head, 8) {
+            if place >= n_safe {
                 break;
             }
             return Err(Error::damaged(path, format!("bad frame at byte {place}")));
         }
-        let mut fields = Fields::new(body, path);
+        let mut fields = Fields::new(&body, path);
         while !fields.is_empty() {
             apply(Change::decode(&mut fields, path)?)?;
         }
-        place = start + n;
+        place += HEAD_BYTES as u64 + n;
     }
-    Ok(place as u64)
+    Ok(place)
+}
+
+/// Fills the buffer as far as the file goes. Returns the number of bytes.
+fn read_up_to(file: &mut impl Read, buffer: &mut [u8], path: &Path) -> Result<usize, Error> {
+    let mut n = 0;
+    while n < buffer.len() {
+        match file.read(&mut buffer[n..]) {
+            Ok(0) => break,
+            Ok(more) => n += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io("read", path)(error)),
+        }
+    }
+    Ok(n)
+}
+
+/// Returns whether the rest of the file is zeros.
+fn is_blank(file: &mut impl BufRead, path: &Path) -> Result<bool, Error> {
+    loop {
+        let bytes = file.fill_buf().map_err(Error::io("read", path))?;
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        if bytes.iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        let n = bytes.len();
+        file.consume(n);
+    }
 }
 
 impl Change {

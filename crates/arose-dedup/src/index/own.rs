@@ -11,8 +11,9 @@
 //! score is the smaller of both sides. So a template that was unknown at first is recognized from
 //! then on.
 
+use std::cell::RefCell;
+
 use arose::content::{NEARLY_EQUAL, Numbered, Score, Scorer, Weights, weight};
-use arose::digest::digest64;
 use arose::mix::mix;
 
 use super::sketch::{Pairs, Sketch};
@@ -63,20 +64,16 @@ impl Weighing {
         }
     }
 
-    /// Returns the weighed form of a sketch of word pairs. A page without a URL is identified by
-    /// `name`.
+    /// Returns the weighed form of a sketch of word pairs.
     pub(super) fn weigh(
         &self,
         sketch: &Sketch,
         pairs: &Pairs,
-        name: Option<&str>,
         count: impl Fn(u64) -> u32,
     ) -> Weighed {
-        let site = salt(sketch.site.map_or(0, |site| site.0.get().into()));
-        let page = pairs.page.or(name.map(|name| digest64(name.as_bytes())));
-        // Distinct from the keys of all word pairs, which are mixed only once.
-        let page = page.map(|page| mix(!key(page, site)));
-        let is_counted = page.is_some_and(|page| count(page) > 0);
+        let site = site_salt(sketch);
+        let page = page_key(sketch, pairs);
+        let is_counted = count(page) > 0;
         let mut numbers = Vec::with_capacity(pairs.shingles.len());
         let mut keys = Vec::new();
         for &shingle in &pairs.shingles {
@@ -91,42 +88,98 @@ impl Weighing {
             numbers.push(others(number.into()));
         }
         self.weigher.sample(&pairs.shingles, &mut numbers);
-        let marks =
-            self.marker
-                .marks_of_shingles(&pairs.shingles, &numbers, &mut MarkRoom::default());
-        keys.sort_unstable();
-        keys.dedup();
-        // The keys of the longest texts are a sample.
-        keys.truncate(MAX_COUNTED);
-        keys.extend([mix(!site)].into_iter().chain(page));
-        if is_counted {
-            keys.clear();
-        }
+        let words = ROOM.with_borrow_mut(
+            |Room {
+                 numbered,
+                 elements,
+                 marks,
+             }| {
+                numbered.elements_into(&pairs.shingles, elements);
+                let marks = self.marker.marks(elements, &numbers, marks);
+                encode(&marks, elements, &numbers)
+            },
+        );
+        let n_pages = count(mix(!site)).into();
+        let keys = match is_counted {
+            true => Vec::new(),
+            false => finish_keys(keys, site, page),
+        };
         Weighed {
             sketch: Sketch {
-                words: encode(&marks, &pairs.shingles, &numbers),
+                words,
                 pairs: None,
                 ..sketch.clone()
             },
-            n_pages: count(mix(!site)).into(),
+            n_pages,
             keys,
         }
     }
 }
 
-/// Returns marks and sampled word pairs, as words; none without word pairs.
-fn encode(marks: &Marks, shingles: &[u64], numbers: &[Others]) -> Vec<u64> {
-    if shingles.is_empty() {
+/// Returns the keys that a page adds to the counts of its site; the last one stands for the page.
+/// Empty if it has no word pairs to weigh.
+pub(super) fn page_keys(sketch: &Sketch) -> Vec<u64> {
+    let pairs = sketch.pairs.as_ref();
+    let Some(pairs) = pairs.filter(|pairs| !pairs.shingles.is_empty()) else {
+        return Vec::new();
+    };
+    let (site, weigher) = (site_salt(sketch), Weigher::online());
+    let shingles = pairs.shingles.iter().copied();
+    let counted = shingles.filter(|&shingle| weigher.counts(shingle));
+    let keys = counted.map(|shingle| key(shingle, site)).collect();
+    finish_keys(keys, site, page_key(sketch, pairs))
+}
+
+fn site_salt(sketch: &Sketch) -> u64 {
+    salt(sketch.site.map_or(0, |site| site.0.get().into()))
+}
+
+/// Returns the key of a page, which is its URL or else its text.
+fn page_key(sketch: &Sketch, pairs: &Pairs) -> u64 {
+    let page = pairs.page.unwrap_or(sketch.digest.0 as u64);
+    // Distinct from the keys of all word pairs, which are mixed only once.
+    mix(!key(page, site_salt(sketch)))
+}
+
+/// Returns the distinct keys of word pairs, then that of the site, then that of the page.
+fn finish_keys(mut keys: Vec<u64>, site: u64, page: u64) -> Vec<u64> {
+    keys.sort_unstable();
+    keys.dedup();
+    // The keys of the longest texts are a sample.
+    keys.truncate(MAX_COUNTED);
+    keys.extend([mix(!site), page]);
+    keys
+}
+
+/// Memory that a thread uses again.
+#[derive(Default)]
+struct Room {
+    numbered: Numbered,
+    elements: Vec<u64>,
+    marks: MarkRoom,
+}
+
+thread_local! {
+    static ROOM: RefCell<Room> = RefCell::default();
+}
+
+/// Returns marks and sampled word pairs, as words; none without word pairs. `elements` are those of
+/// the text and are mixed here.
+fn encode(marks: &Marks, elements: &mut [u64], numbers: &[Others]) -> Vec<u64> {
+    if elements.is_empty() {
         return Vec::new();
     }
-    let mut elements = Vec::new();
-    Numbered::default().elements_into(shingles, &mut elements);
-    elements
-        .iter_mut()
-        .for_each(|element| *element = mix(*element));
-    let rate = (0..16)
-        .find(|&rate| elements.iter().filter(|one| zeros(**one) >= rate).count() <= MAX_KEPT)
-        .unwrap_or(15);
+    let mut n_by_zeros = [0_usize; 16];
+    for element in &mut *elements {
+        *element = mix(*element);
+        n_by_zeros[zeros(*element) as usize] += 1;
+    }
+    let mut n_left = elements.len();
+    let mut rate = 0;
+    while n_left > MAX_KEPT && rate < 15 {
+        n_left -= n_by_zeros[rate as usize];
+        rate += 1;
+    }
     let sampled = elements.iter().zip(numbers);
     let sampled = sampled
         .filter(|(one, _)| zeros(**one) >= rate)
@@ -210,7 +263,10 @@ impl Kept {
 
 /// Returns the marks of a stored sketch.
 pub(super) fn marks_of(words: &[u64]) -> Marks {
-    Kept::of(words).marks
+    let n_words = size_of::<Marks>().div_ceil(size_of::<u64>());
+    let words = words.iter().take(n_words);
+    let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+    bytemuck::pod_read_unaligned(&bytes[..size_of::<Marks>()])
 }
 
 /// Compares two stored sketches.

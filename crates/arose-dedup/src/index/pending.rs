@@ -6,13 +6,18 @@
 //! as an older version of the page, the document is added under its name and its digest. So no
 //! version is lost, and repeating the insertion gives the same names.
 //!
-//! The file is a log of insertions (`log.rs`). A removal at the end marks it as complete.
+//! Under the policy `content`, the pages of all documents of a run are counted first, also of those
+//! that are not added. So the weights of the added documents are those of the run. A page that was
+//! counted before is not counted again.
+//!
+//! The file is a log of counts and insertions (`log.rs`). A removal at the end marks it as
+//! complete.
 
 use std::path::Path;
 
 use super::log::{self, Change, Frame, Log};
 use super::records::MAX_NAME;
-use super::{Error, GROUP, Index, Sketch};
+use super::{Error, GROUP, Index, Sketch, own};
 
 /// The row in the removal at the end, which no document has.
 const END: u32 = u32::MAX;
@@ -45,6 +50,15 @@ impl Pending {
         Ok(())
     }
 
+    /// Adds pages to be counted. They come before all documents.
+    pub(crate) fn push_pages(&mut self, pages: &[(String, Sketch)]) -> Result<(), Error> {
+        let mut frame = Frame::new();
+        for (_, sketch) in pages {
+            frame.count(&own::page_keys(sketch));
+        }
+        self.log.append(&frame)
+    }
+
     /// Waits until everything is on disk.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         let mut frame = Frame::new();
@@ -58,13 +72,17 @@ impl Pending {
 impl Index {
     /// Adds the documents of a file that are not in the index. Can be called any number of times.
     pub(crate) fn add_pending(&self, path: &Path) -> Result<(), Error> {
-        let mut group = Vec::new();
+        let (mut group, mut pages) = (Vec::new(), Vec::new());
         let mut is_whole = false;
         log::replay(path, u64::MAX, |change| {
             match change {
                 Change::Insert(name, sketch) => group.push((name, sketch)),
                 Change::Remove(_) => is_whole = true,
-                Change::Count(_) => {}
+                Change::Count(keys) => pages.push(keys),
+            }
+            if pages.len() == GROUP || !group.is_empty() || is_whole {
+                self.shared.count_pages(&pages)?;
+                pages.clear();
             }
             if group.len() == GROUP || is_whole {
                 self.add_group(&group)?;
@@ -121,14 +139,17 @@ fn with_digest(name: &str, sketch: &Sketch) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
     use crate::index::{Settings, Sketcher};
+    use arose::rule::Criterion;
 
     /// Documents added twice are in the index once; another version of a page gets a name of its
     /// own.
     #[test]
     fn adding_twice_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let index = Index::create(&folder.path().join("index"), Settings::default()).unwrap();
+        let settings = Settings::agreeing_with(&Config::of(Criterion::jaccard()));
+        let index = Index::create(&folder.path().join("index"), settings).unwrap();
         let sketcher = Sketcher::new(index.settings());
         let sketch = |text: &str| sketcher.sketch(text, None);
         index.insert("page", &sketch("the first version")).unwrap();
@@ -148,7 +169,7 @@ mod tests {
         pending.finish().unwrap();
         for _ in 0..2 {
             index.add_pending(&path).unwrap();
-            assert_eq!(index.stats().unwrap().n_docs, 4);
+            assert_eq!(index.status().unwrap().n_docs, 4);
         }
         let name = format!("page {}", second.digest);
         assert_eq!(index.sketch(&name).unwrap(), Some(second));

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::file::Allowance;
 use super::folder::retry;
 use super::manifest::Manifest;
-use super::state::{Match, State, Stats, check_sketch};
+use super::state::{IndexStatus, Match, State, check_sketch};
 use super::{Error, MAX_COUNTED, Settings, Sketch};
 
 /// An index as it was when opened, readable while a writer changes it, possibly in another process.
@@ -62,9 +62,9 @@ impl Reader {
         self.state.recent.next_row()
     }
 
-    /// As [`Index::stats`](super::Index::stats).
+    /// As [`Index::status`](super::Index::status).
     #[must_use]
-    pub fn stats(&self) -> Stats {
-        self.state.stats()
+    pub fn status(&self) -> IndexStatus {
+        self.state.status()
     }
 }

@@ -236,7 +236,7 @@ impl Settings {
     }
 
     /// Returns whether the policy is `content`.
-    pub(super) fn is_content(&self) -> bool {
+    pub(crate) fn is_content(&self) -> bool {
         matches!(self.kind, Kind::Content { .. })
     }
 
@@ -536,7 +536,7 @@ mod tests {
             n_samples: NonZeroU16::new(200).unwrap(),
             min_agreeing: NonZeroU16::new(160).unwrap(),
         };
-        let jaccard = Kind::of(Criterion::default(), Threshold::new(0.99).unwrap());
+        let jaccard = Kind::of(Criterion::jaccard(), Threshold::new(0.99).unwrap());
         let content = [Remove::Same, Remove::Content].map(|remove| Kind::Content { remove });
         let others = [Kind::Exact, full, jaccard].into_iter().chain(content);
         compact.chain(others).collect()
@@ -596,7 +596,8 @@ mod tests {
         assert!(settings(0.8).check().is_ok());
         assert!(settings(0.1).check().is_err());
         // 128 MinHash values, 512 parities, 18 bands.
-        assert_eq!(Settings::default().n_words(), 43);
+        let jaccard = Settings::agreeing_with(&Config::of(Criterion::jaccard()));
+        assert_eq!(jaccard.n_words(), 43);
     }
 
     #[test]

@@ -194,7 +194,10 @@ impl Sketcher {
         let tokens = row::tokens(&self.tokenizer, document);
         let host = document.url.as_deref().and_then(urls::host);
         let sketch = self.sketch_of_tokens(&tokens, document.content_digest(), host);
-        sketch.of_page(&name(document))
+        match &document.url {
+            Some(url) => sketch.of_page(url),
+            None => sketch,
+        }
     }
 
     fn pairs(&self, tokens: &Tokens) -> Option<Pairs> {
@@ -278,6 +281,9 @@ pub(super) fn samples_of(words: &[u64]) -> SampleRecord {
 mod tests {
     use super::*;
     use arose::compare::Profiler;
+    use arose::rule::Criterion;
+
+    use crate::config::Config;
 
     /// An index stores the values that the other commands print for a text.
     #[test]
@@ -300,7 +306,7 @@ mod tests {
 
     #[test]
     fn samples_are_read_as_written() {
-        let settings = Settings::default();
+        let settings = Settings::agreeing_with(&Config::of(Criterion::jaccard()));
         let text = "Once upon a midnight dreary, while I pondered, weak and weary, over many";
         let words = Sketcher::new(&settings).sketch(text, None).words;
         assert_eq!(words.len(), settings.n_words());

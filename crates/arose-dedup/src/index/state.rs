@@ -59,7 +59,7 @@ pub struct ContentScores {
 
 /// The number of documents in an index, and its disk and memory use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stats {
+pub struct IndexStatus {
     /// Documents that can be found.
     pub n_docs: u64,
     /// Removed documents that still take space.
@@ -90,7 +90,20 @@ pub(super) struct Prepared<'a> {
     pub(super) counted: Vec<u64>,
 }
 
-impl Prepared<'_> {
+impl<'a> Prepared<'a> {
+    /// Takes the weighed form of a document, if it has one.
+    pub(super) fn new(name: &'a str, sketch: &'a Sketch, weighed: Option<Weighed>) -> Self {
+        let (sketch, counted) = match weighed {
+            Some(Weighed { sketch, keys, .. }) => (Cow::Owned(sketch), keys),
+            None => (Cow::Borrowed(sketch), Vec::new()),
+        };
+        Self {
+            name,
+            sketch,
+            counted,
+        }
+    }
+
     /// Appends the changes of its insertion.
     pub(super) fn write(&self, frame: &mut Frame) {
         frame.insert(self.name, &self.sketch);
@@ -200,18 +213,13 @@ impl State {
     }
 
     /// Returns the weighed form of a document that is still to be weighed; none for all others.
-    pub(super) fn weigh(&self, name: Option<&str>, sketch: &Sketch) -> Option<Weighed> {
-        self.weigh_by(name, sketch, |key| self.counts.get(key))
+    pub(super) fn weigh(&self, sketch: &Sketch) -> Option<Weighed> {
+        self.weigh_by(sketch, |key| self.counts.get(key))
     }
 
-    fn weigh_by(
-        &self,
-        name: Option<&str>,
-        sketch: &Sketch,
-        n: impl Fn(u64) -> u32,
-    ) -> Option<Weighed> {
+    fn weigh_by(&self, sketch: &Sketch, n: impl Fn(u64) -> u32) -> Option<Weighed> {
         let (weighing, pairs) = (self.plan.weighing.as_ref()?, sketch.pairs.as_ref()?);
-        Some(weighing.weigh(sketch, pairs, name, n))
+        Some(weighing.weigh(sketch, pairs, n))
     }
 
     /// Returns documents in the form in which the index stores them if they are inserted in this
@@ -220,18 +228,11 @@ impl State {
         let mut added: HashMap<u64, u32> = HashMap::new();
         let prepared = documents.iter().map(|&(name, sketch)| {
             let n = |key| self.counts.get(key) + added.get(&key).copied().unwrap_or(0);
-            let (sketch, counted) = match self.weigh_by(Some(name), sketch, n) {
-                Some(Weighed { sketch, keys, .. }) => (Cow::Owned(sketch), keys),
-                None => (Cow::Borrowed(sketch), Vec::new()),
-            };
-            for &key in &counted {
+            let prepared = Prepared::new(name, sketch, self.weigh_by(sketch, n));
+            for &key in &prepared.counted {
                 *added.entry(key).or_default() += 1;
             }
-            Prepared {
-                name,
-                sketch,
-                counted,
-            }
+            prepared
         });
         prepared.collect()
     }
@@ -245,25 +246,19 @@ impl State {
     /// Returns all documents that match the rule with a sketch of this index's kind, in the order
     /// of insertion.
     pub(super) fn query(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
-        match self.weigh(None, sketch) {
+        self.query_weighed(sketch, self.weigh(sketch).as_ref())
+    }
+
+    /// As [`State::query`], for a document whose weighed form is known, if it has one.
+    pub(super) fn query_weighed(
+        &self,
+        sketch: &Sketch,
+        weighed: Option<&Weighed>,
+    ) -> Result<Vec<Match>, Error> {
+        match weighed {
             Some(weighed) => self.query_kept(&weighed.sketch, weighed.n_pages),
             None => self.query_kept(sketch, 0),
         }
-    }
-
-    /// As [`State::query`], for a document with a name. Also returns its weighed form if it has
-    /// one.
-    pub(super) fn query_as(
-        &self,
-        name: &str,
-        sketch: &Sketch,
-    ) -> Result<(Vec<Match>, Option<Weighed>), Error> {
-        let weighed = self.weigh(Some(name), sketch);
-        let found = match &weighed {
-            Some(weighed) => self.query_kept(&weighed.sketch, weighed.n_pages)?,
-            None => self.query_kept(sketch, 0)?,
-        };
-        Ok((found, weighed))
     }
 
     fn query_kept(&self, sketch: &Sketch, n_pages: u64) -> Result<Vec<Match>, Error> {
@@ -280,7 +275,7 @@ impl State {
     pub(super) fn scan(&self, sketch: &Sketch) -> Result<Vec<Match>, Error> {
         let rows = 0..self.recent.next_row();
         let rows = rows.filter(|&row| !self.dead.contains(row));
-        match self.weigh(None, sketch) {
+        match self.weigh(sketch) {
             Some(weighed) => self.judge(&weighed.sketch, weighed.n_pages, rows),
             None => self.judge(sketch, 0, rows),
         }
@@ -375,12 +370,12 @@ impl State {
         rows.map(|row| self.name(row)).collect()
     }
 
-    pub(super) fn stats(&self) -> Stats {
+    pub(super) fn status(&self) -> IndexStatus {
         let n_rows = u64::from(self.recent.next_row());
         let files = self.records.iter().map(|records| records.n_bytes());
         let filters = self.runs.iter().map(|run| run.resident_bytes());
         let held = self.records.iter().map(|records| records.held_bytes());
-        Stats {
+        IndexStatus {
             n_docs: n_rows - self.dead.len(),
             n_dead: self.dead.len(),
             n_recent: self.recent.n_rows() as u64,

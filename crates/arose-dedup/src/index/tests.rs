@@ -239,10 +239,10 @@ fn apply(index: Index, folder: &Path, model: &mut Model, step: Step) -> Index {
         }
         Step::Compact => {
             index.compact().unwrap();
-            assert_eq!(index.stats().unwrap().n_dead, 0);
+            assert_eq!(index.status().unwrap().n_dead, 0);
         }
     }
-    assert_eq!(index.stats().unwrap().n_docs, model.len() as u64);
+    assert_eq!(index.status().unwrap().n_docs, model.len() as u64);
     index
 }
 
@@ -260,7 +260,7 @@ proptest! {
             for step in steps.clone() {
                 index = apply(index, folder.path(), &mut model, step);
             }
-            let n_docs = index.stats().unwrap().n_docs;
+            let n_docs = index.status().unwrap().n_docs;
             for (name, sketch) in &model {
                 prop_assert_eq!(index.sketch(name).unwrap(), Some(sketch.clone()));
             }
@@ -423,11 +423,11 @@ fn a_log_cut_short_loses_only_its_last_frame() {
         fs::write(&path, &bytes[..length]).unwrap();
         let index = Index::open(folder.path()).unwrap();
         let n_whole = ends.iter().filter(|&&end| end <= length).count();
-        assert_eq!(index.stats().unwrap().n_docs, n_whole as u64);
+        assert_eq!(index.status().unwrap().n_docs, n_whole as u64);
         index.insert("after", &sketch(&settings, 9)).unwrap();
         drop(index);
         assert_eq!(
-            Index::open(folder.path()).unwrap().stats().unwrap().n_docs,
+            Index::open(folder.path()).unwrap().status().unwrap().n_docs,
             n_whole as u64 + 1
         );
     }
@@ -510,7 +510,7 @@ fn issue_20_a_torn_uncommitted_frame_is_no_damage() {
     // As after a power failure: the note of the last commit is on disk, a later frame is not.
     fs::write(folder.path().join("committed"), &note).unwrap();
     tear(n_certain + 20);
-    assert_eq!(Reader::open(folder.path()).unwrap().stats().n_docs, 4);
+    assert_eq!(Reader::open(folder.path()).unwrap().status().n_docs, 4);
     let index = Index::open(folder.path()).unwrap();
     assert_eq!(index.names_from(0).unwrap(), ["0", "1", "2", "3"]);
     insert(&index, 9);
@@ -717,7 +717,7 @@ fn refusals_change_nothing() {
         Err(Error::Exists { .. })
     ));
     assert!(!index.remove("nobody").unwrap());
-    assert_eq!(index.stats().unwrap().n_docs, 1);
+    assert_eq!(index.status().unwrap().n_docs, 1);
     index.insert(&"n".repeat(MAX_NAME), &page).unwrap();
     index.insert("", &page).unwrap();
     index.compact().unwrap();

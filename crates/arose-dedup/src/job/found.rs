@@ -4,7 +4,7 @@ use super::*;
 use crate::stage::verify::TextsIn;
 
 /// The results of the stages.
-pub(super) struct Found {
+pub(super) struct StageResults {
     pub(super) read: Note<read::Read>,
     pub(super) exact: Note<exact::Exact>,
     pub(super) lookups: Option<Note<indexed::Lookups>>,
@@ -14,7 +14,7 @@ pub(super) struct Found {
     pub(super) clusters: Note<cluster::Clusters>,
 }
 
-impl Found {
+impl StageResults {
     pub(super) fn find(
         job: &Job<'_>,
         read: Note<read::Read>,

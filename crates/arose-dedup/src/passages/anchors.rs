@@ -11,18 +11,18 @@ use arose::winnow::{Anchor, Ties, anchors};
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::config::Config;
+use super::config::PassagesConfig;
 use super::parts::{MAX_PARTS, Parts};
 use super::text::Texts;
 use crate::{Error, Progress};
 
-/// Anchors by the highest bits of their hash.
+/// Anchors, in parts by their hash.
 pub(crate) const ANCHORS: &str = "anchors";
 
-/// Number of tokens whose anchors form a part.
-const PART_TOKENS: u64 = 1 << 21;
+/// Limits of the number of tokens whose anchors form a part.
+const MIN_PART_TOKENS: u64 = 1 << 6;
+const MAX_PART_TOKENS: u64 = 1 << 21;
 /// More memory does not make a sorter faster.
 const MAX_ALLOWANCE: u64 = 32 << 20;
 
@@ -34,8 +34,8 @@ pub(crate) struct Search {
     /// Tokens in a gram.
     pub(crate) gram: usize,
     pub(crate) ties: Ties,
-    /// Rehashes the hash of a gram. Results do not depend on it.
-    pub(crate) rehash: fn(u64) -> u64,
+    /// Replaces the hash of a gram. Results do not depend on it.
+    pub(crate) rehash: Option<fn(u64) -> u64>,
     pub(crate) scope: Scope,
     /// Memory for one sorter, in bytes.
     pub(crate) allowance: u64,
@@ -43,12 +43,12 @@ pub(crate) struct Search {
 
 impl Search {
     /// Creates a search with the window length of the settings.
-    pub(crate) fn new(config: &Config, scope: Scope) -> Self {
+    pub(crate) fn new(config: &PassagesConfig, scope: Scope) -> Self {
         Self {
             n_tokens: config.min,
             gram: gram_length(config.min),
             ties: Ties::Robust,
-            rehash: |hash| hash,
+            rehash: None,
             scope,
             allowance: config.part(8).min(MAX_ALLOWANCE),
         }
@@ -61,6 +61,11 @@ impl Search {
             Scope::Within => mix(u64::from(doc) + 1),
             Scope::Any | Scope::Across => 0,
         }
+    }
+
+    /// Returns the number of tokens whose anchors form a part, which is sorted in memory.
+    fn part_tokens(&self) -> u64 {
+        (self.allowance / 8).clamp(MIN_PART_TOKENS, MAX_PART_TOKENS)
     }
 
     /// Anchors are few and small beside the tokens of a batch.
@@ -82,6 +87,8 @@ pub(crate) struct Member {
     /// The first token in the file of tokens, the number of windows, and whether the anchor is
     /// tied: 46, 17 and 1 bits.
     extent: u64,
+    /// The number of tokens from the first window to the gram that was selected.
+    pub(crate) lead: u64,
 }
 
 /// Maximum number of tokens of a corpus, so that each has a number of 46 bits.
@@ -119,7 +126,7 @@ pub(crate) fn run(
     if n_tokens >= MAX_TOKENS {
         return Err(Error::TooManyTokens);
     }
-    let n_parts = (n_tokens / PART_TOKENS)
+    let n_parts = (n_tokens / search.part_tokens())
         .next_power_of_two()
         .clamp(1, MAX_PARTS);
     let mut parts = Parts::create(&folder.join(ANCHORS), n_parts)?;
@@ -147,8 +154,10 @@ pub(crate) fn run(
     Ok(found)
 }
 
+/// Returns the part of a hash. Selected hashes are minima, so their highest bits are mostly zero;
+/// those of a second hash are not.
 fn part(hash: u64, n_parts: u64) -> u64 {
-    ((u128::from(hash) * u128::from(n_parts)) >> 64) as u64
+    ((u128::from(mix(hash)) * u128::from(n_parts)) >> 64) as u64
 }
 
 /// Returns the anchors of a document, and their hashes, whose lowest bit is zero.
@@ -157,39 +166,89 @@ pub(crate) fn of_document(
     tokens: &[u64],
     search: &Search,
 ) -> impl Iterator<Item = (u64, Anchor)> {
-    let found = match tokens.len() < search.n_tokens {
-        true => Vec::new(),
-        false => {
-            let mut grams = RollingHash::new(tokens).grams(search.gram);
-            grams
-                .iter_mut()
-                .for_each(|hash| *hash = (search.rehash)(*hash) & !1);
-            let n_grams = search.n_tokens - search.gram + 1;
-            anchors(&grams, n_grams, search.ties)
+    salted(doc, selected(tokens, search).1, search)
+}
+
+/// Returns the hashes of all grams of a document, and its anchors.
+fn selected(tokens: &[u64], search: &Search) -> (Vec<u64>, Vec<Anchor>) {
+    if tokens.len() < search.n_tokens {
+        return (Vec::new(), Vec::new());
+    }
+    let grams = RollingHash::new(tokens).grams(search.gram);
+    let n_grams = search.n_tokens - search.gram + 1;
+    let found = match search.rehash {
+        None => anchors(&grams, n_grams, search.ties),
+        Some(rehash) => {
+            let hashes: Vec<u64> = grams.iter().map(|hash| rehash(*hash)).collect();
+            anchors(&hashes, n_grams, search.ties)
         }
     };
+    (grams, found)
+}
+
+fn salted(
+    doc: u32,
+    found: Vec<Anchor>,
+    search: &Search,
+) -> impl Iterator<Item = (u64, Anchor)> + use<> {
     let salt = search.salt(doc);
     found.into_iter().map(move |anchor| match salt {
-        0 => (anchor.hash, anchor),
+        0 => (anchor.hash & !1, anchor),
         salt => (mix(anchor.hash ^ salt) & !1, anchor),
     })
 }
 
 /// The same, as records without the position of the document's tokens.
 fn members(doc: u32, tokens: &[u64], search: &Search) -> Vec<Member> {
-    let members = of_document(doc, tokens, search).map(|(hash, anchor)| {
+    let (grams, found) = selected(tokens, search);
+    let members = salted(doc, found, search).map(|(hash, anchor)| {
         let end = anchor.last_window + search.n_tokens;
-        let bytes = bytemuck::cast_slice(&tokens[anchor.first_window..end]);
         let lead = (anchor.position - anchor.first_window) as u64;
         let n_windows = (anchor.last_window - anchor.first_window + 1) as u64;
         Member {
             hash,
-            // As the seed of the hash, the lead could cancel out a difference of tokens.
-            content: xxh3_64(bytes) ^ mix(lead + 1),
+            content: content(&grams, search.gram, anchor.first_window, end) ^ mix(lead + 1),
             doc,
             first: anchor.first_window as u32,
             extent: n_windows << 1 | u64::from(anchor.is_tied),
+            lead,
         }
     });
     members.collect()
+}
+
+/// Returns a hash of a range of tokens, which has at least the length of a gram. The grams that
+/// cover it determine its tokens, so they need not be read again.
+fn content(grams: &[u64], gram: usize, start: usize, end: usize) -> u64 {
+    let last = end - gram;
+    let before = (start..last).step_by(gram).map(|at| grams[at]);
+    let all = before.chain([grams[last]]);
+    all.fold((end - start) as u64, |hash, gram| mix(hash ^ gram))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arose::mix::SplitMix;
+
+    #[test]
+    fn content_tells_ranges_apart() {
+        let mut random = SplitMix::new(3);
+        let tokens: Vec<u64> = (0..200).map(|_| random.below(2)).collect();
+        for gram in [1, 2, 7, 25] {
+            let grams = RollingHash::new(&tokens).grams(gram);
+            let ranges = (0..150).flat_map(|start| (gram..=40).map(move |n| start..start + n));
+            let mut seen = std::collections::HashMap::new();
+            for range in ranges {
+                let hash = content(&grams, gram, range.start, range.end);
+                let same = &tokens[seen.entry(hash).or_insert_with(|| range.clone()).clone()];
+                assert_eq!(same, &tokens[range]);
+            }
+            let distinct: std::collections::HashSet<&[u64]> = (0..150)
+                .flat_map(|start| (gram..=40).map(move |n| start..start + n))
+                .map(|range| &tokens[range])
+                .collect();
+            assert_eq!(seen.len(), distinct.len());
+        }
+    }
 }

@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 
 use arose::passage::{Removal, Scope, Unit};
 
-use super::against::{self, Against, Found, Reference};
-use super::config::{Config, Digits, Remove, Text, unit_name};
+use super::against::{self, MatchRemoval, Reference, ReferenceSearch};
+use super::config::{Digits, PassagesConfig, Remove, TextElements, unit_name};
 use crate::Error;
 use crate::config::OnLoss;
 
@@ -167,10 +167,10 @@ impl Choices {
         memory: u64,
         on_loss: OnLoss,
         corpus: arose_corpus::Config,
-    ) -> Config {
-        let default = Config::default();
+    ) -> PassagesConfig {
+        let default = PassagesConfig::default();
         let (text, min) = self.text(has_reference);
-        Config {
+        PassagesConfig {
             text,
             min,
             times: self.times.unwrap_or(default.times),
@@ -184,15 +184,15 @@ impl Choices {
     }
 
     /// What is compared, and the minimum length of a passage.
-    fn text(&self, has_reference: bool) -> (Text, usize) {
+    fn text(&self, has_reference: bool) -> (TextElements, usize) {
         let Some(unit) = self.unit else {
             let text = match self.tokens {
-                None | Some(Tokens::Words) => Text::Words,
-                Some(Tokens::All) => Text::Symbols,
+                None | Some(Tokens::Words) => TextElements::Words,
+                Some(Tokens::All) => TextElements::Symbols,
             };
             let min = match has_reference {
                 true => against::DEFAULT_TOKENS,
-                false => Config::default().min,
+                false => PassagesConfig::default().min,
             };
             return (text, self.min.unwrap_or(min));
         };
@@ -204,7 +204,7 @@ impl Choices {
             (Unit::Line | Unit::Paragraph, 1) => 10,
             _ => 0,
         };
-        let text = Text::Units {
+        let text = TextElements::Units {
             unit,
             min_words: self.min_unit.unwrap_or(min_words),
             digits: self.digits.unwrap_or(Digits::Keep),
@@ -228,14 +228,14 @@ impl Choices {
 
     /// Returns the settings of a search for a reference.
     #[must_use]
-    pub fn against(&self, reference: Reference) -> Against {
+    pub fn against(&self, reference: Reference) -> ReferenceSearch {
         let default = NonZeroU64::new(against::DEFAULT_COMMON);
-        Against {
+        ReferenceSearch {
             reference,
             common: self.common.or(default).unwrap_or(NonZeroU64::MIN),
             found: match self.remove {
-                Some(Which::Documents) => Found::Drop,
-                _ => Found::Cut,
+                Some(Which::Documents) => MatchRemoval::Drop,
+                _ => MatchRemoval::Cut,
             },
         }
     }

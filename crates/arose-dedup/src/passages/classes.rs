@@ -31,8 +31,33 @@ pub(crate) struct Class {
     pub(crate) doc: u32,
     pub(crate) first: u32,
     pub(crate) n_windows: u32,
+    /// The number of tokens from the first window to the anchor.
+    pub(crate) lead: u32,
+    /// The number of classes of its group if it has no ties and is small, otherwise 0.
+    pub(crate) n_classes: u64,
+}
+
+/// Classes of larger groups are not compared with each other: their windows are sorted.
+const MAX_CLASSES: usize = 16;
+
+impl Class {
     /// Whether the places of the class are all places of its windows.
-    pub(crate) is_settled: u32,
+    pub(crate) fn is_settled(&self) -> bool {
+        self.n_classes == 1
+    }
+
+    fn of(first: &Member) -> Self {
+        Self {
+            n_members: 0,
+            set: 0,
+            tokens_at: first.tokens_at(),
+            doc: first.doc,
+            first: first.first,
+            n_windows: first.n_windows(),
+            lead: first.lead as u32,
+            n_classes: 0,
+        }
+    }
 }
 
 /// Writes the classes of a part to `folder`. Returns the number of their anchors.
@@ -43,38 +68,61 @@ pub(crate) fn run(anchors: &Path, part: u64, search: &Search, folder: &Path) -> 
     let mut sorted = parts::sorted::<Member>(&base, part, search.allowance, is_wanted)?;
     let mut members = Writer::create(&folder.join(MEMBERS))?;
     let mut classes = Writer::create(&folder.join(CLASSES))?;
-    let mut before = None;
+    let mut group = Group::default();
     let mut next = sorted.next()?;
     while let Some(first) = next {
-        let mut class = Class {
-            n_members: 0,
-            set: 0,
-            tokens_at: first.tokens_at(),
-            doc: first.doc,
-            first: first.first,
-            n_windows: first.n_windows(),
-            is_settled: 0,
-        };
+        let mut class = Class::of(&first);
         let mut set = PlaceSet::default();
-        let mut is_tied = false;
         let is_member =
             |member: &Member| (member.hash, member.content) == (first.hash, first.content);
         while let Some(member) = next.filter(is_member) {
             class.n_members += 1;
             set = set.and(PlaceSet::of(member.doc, member.first));
-            is_tied |= member.is_tied();
+            group.is_tied |= member.is_tied();
             members.push(&[member.doc, member.first])?;
             next = sorted.next()?;
         }
         class.set = set.0;
-        let is_alone =
-            before != Some(first.hash) && next.is_none_or(|next| next.hash != first.hash);
-        class.is_settled = u32::from(is_alone && !is_tied);
-        before = Some(first.hash);
-        classes.push(&class)?;
+        group.push(class, &mut classes)?;
+        if next.is_none_or(|next| next.hash != first.hash) {
+            group.finish(&mut classes)?;
+        }
     }
     classes.finish()?;
     members.finish()
+}
+
+/// The classes of anchors with one hash, as far as they are not written yet.
+#[derive(Default)]
+struct Group {
+    classes: Vec<Class>,
+    is_tied: bool,
+    is_large: bool,
+}
+
+impl Group {
+    fn push(&mut self, class: Class, out: &mut Writer<Class>) -> Result<(), Error> {
+        self.classes.push(class);
+        if self.classes.len() > MAX_CLASSES {
+            self.is_large = true;
+            out.extend(&self.classes)?;
+            self.classes.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Writer<Class>) -> Result<(), Error> {
+        if !self.is_large && !self.is_tied {
+            let n_classes = self.classes.len() as u64;
+            let classes = self.classes.iter_mut();
+            classes.for_each(|class| class.n_classes = n_classes);
+        }
+        out.extend(&self.classes)?;
+        self.classes.clear();
+        self.is_tied = false;
+        self.is_large = false;
+        Ok(())
+    }
 }
 
 /// Hashes that may have several anchors. An anchor whose hash is unique and that is not tied has no

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 
 use arose::passage::{self, Removal, Scope, Unit};
+use arose::rule::Criterion;
 use serde_json::{Value, json};
 
 use crate::Error;
@@ -10,9 +11,9 @@ use crate::config::OnLoss;
 
 /// How to find repeated passages, and whether to remove them.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct PassagesConfig {
     /// What is compared.
-    pub text: Text,
+    pub text: TextElements,
     /// Minimum length of a passage, in tokens or units.
     pub min: usize,
     /// Minimum number of places, or of documents with [`Scope::Across`].
@@ -33,7 +34,7 @@ pub struct Config {
 
 /// The elements of which a text is a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Text {
+pub enum TextElements {
     /// Words, without case and symbols, as `arose dedup` compares them.
     Words,
     /// Words and symbols; case counts.
@@ -71,11 +72,11 @@ pub struct Remove {
     pub min_left: u32,
 }
 
-impl Default for Config {
+impl Default for PassagesConfig {
     /// Passages of 50 words in any documents. Nothing is removed.
     fn default() -> Self {
         Self {
-            text: Text::Words,
+            text: TextElements::Words,
             min: passage::DEFAULT_TOKENS,
             times: NonZeroU64::new(2).expect("two is not zero"),
             scope: Scope::Any,
@@ -100,7 +101,7 @@ impl Default for Remove {
     }
 }
 
-impl Config {
+impl PassagesConfig {
     /// Checks the settings.
     ///
     /// # Errors
@@ -108,7 +109,7 @@ impl Config {
     /// If the length of a passage is not in range.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let name = match self.text {
-            Text::Units { .. } => "--span",
+            TextElements::Units { .. } => "--span",
             _ => "--min",
         };
         passage::check_length(name, self.min)?;
@@ -124,7 +125,7 @@ impl Config {
         let mut settings = json!({
             "command": "passages",
             "tokens": match self.text {
-                Text::Symbols => "all",
+                TextElements::Symbols => "all",
                 _ => "words",
             },
             "unit": self.unit_name(),
@@ -138,7 +139,7 @@ impl Config {
             "list": self.list,
             "remove": self.remove.as_ref().map_or("none", |remove| removal_name(remove.removal)),
         });
-        if let Text::Units {
+        if let TextElements::Units {
             min_words, digits, ..
         } = self.text
         {
@@ -166,7 +167,7 @@ impl Config {
     /// Returns the name of the compared elements.
     pub(crate) fn unit_name(&self) -> &'static str {
         match self.text {
-            Text::Units { unit, .. } => unit_name(unit),
+            TextElements::Units { unit, .. } => unit_name(unit),
             _ => "token",
         }
     }
@@ -177,7 +178,7 @@ impl Config {
             memory: self.memory,
             on_loss: self.on_loss,
             corpus: self.corpus.clone(),
-            ..crate::Config::default()
+            ..crate::Config::of(Criterion::jaccard())
         }
     }
 

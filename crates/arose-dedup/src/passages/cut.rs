@@ -7,7 +7,7 @@ use arose::passage::{Cells, Unit, units};
 use arose::token::Tokenizer;
 use bytemuck::{Pod, Zeroable};
 
-use super::config::{Remove, Text};
+use super::config::{Remove, TextElements};
 use super::text::{TextReader, TextRecord};
 use crate::Error;
 use crate::column::{Scan, Writer};
@@ -54,7 +54,7 @@ impl Cut {
         spans: &[Range<u32>],
         record: &TextRecord,
         reader: &TextReader,
-        text: Text,
+        text: TextElements,
         remove: &Remove,
     ) -> Result<Self, Error> {
         if spans.is_empty() {
@@ -106,14 +106,19 @@ impl Cut {
 }
 
 /// Returns the units with their tokens. A unit without tokens belongs to the preceding one.
-fn token_units(text: &str, unit: Unit, cells: &Cells, kind: Text) -> Vec<(Range<u32>, Range<u32>)> {
+fn token_units(
+    text: &str,
+    unit: Unit,
+    cells: &Cells,
+    kind: TextElements,
+) -> Vec<(Range<u32>, Range<u32>)> {
     let starts = cells.starts();
     let mut found: Vec<(Range<u32>, Range<u32>)> = Vec::new();
     let mut has_first = false;
     for bytes in units(text, unit) {
         // The cell of the first token starts at the beginning of the text.
         has_first = has_first
-            || kind == Text::Symbols
+            || kind == TextElements::Symbols
             || !Tokenizer::default().tokens(&text[bytes.clone()]).is_empty();
         let end = match has_first {
             true => starts.partition_point(|start| (*start as usize) < bytes.end) as u32,

@@ -9,14 +9,15 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use super::anchors::Search;
-use super::config::{Config, Remove};
+use super::config::{PassagesConfig, Remove};
 use super::cut::{Cut, DROP, DecisionWriter};
-use super::listing::{CAPPED, LINKS, Link, MARKS, MAX_TOP, Mark};
-use super::partners::Partners;
+use super::listing::{CAPPED, LISTS, Listing, MARKS, MAX_TOP, Mark};
+use super::partners::{Linker, Partners};
+use super::parts::InOrder;
 use super::read::Read;
-use super::sheet::{Cell, Head, Kind, Sheet};
+use super::sheet::{Cell, ColumnKind, Head, Sheet};
 use super::text::{TextReader, TextRecord, Texts};
-use crate::column::Scan;
+use crate::column::{Column, Scan};
 use crate::names::NameScan;
 use crate::sorter::Sorter;
 use crate::source::path_text;
@@ -24,37 +25,37 @@ use crate::{Error, Progress};
 use arose_corpus::Position;
 
 const DOCUMENT_HEADS: [Head; 19] = [
-    ("doc", Kind::Number, false),
-    ("id", Kind::Text, false),
-    ("url", Kind::Text, true),
-    ("source", Kind::Text, false),
-    ("position", Kind::Text, false),
-    ("tokens", Kind::Number, false),
-    ("covered", Kind::Number, false),
-    ("share", Kind::Share, false),
-    ("removed", Kind::Number, false),
-    ("left", Kind::Number, false),
-    ("kept", Kind::Flag, false),
-    ("longest", Kind::Number, false),
-    ("longest_doc", Kind::Number, true),
-    ("longest_start", Kind::Number, true),
-    ("best_doc", Kind::Number, true),
-    ("shared", Kind::Number, false),
-    ("containment", Kind::Share, true),
-    ("best_containment", Kind::Share, true),
-    ("capped", Kind::Flag, false),
+    ("doc", ColumnKind::Number, false),
+    ("id", ColumnKind::Text, false),
+    ("url", ColumnKind::Text, true),
+    ("source", ColumnKind::Text, false),
+    ("position", ColumnKind::Text, false),
+    ("tokens", ColumnKind::Number, false),
+    ("covered", ColumnKind::Number, false),
+    ("share", ColumnKind::Share, false),
+    ("removed", ColumnKind::Number, false),
+    ("left", ColumnKind::Number, false),
+    ("kept", ColumnKind::Flag, false),
+    ("longest", ColumnKind::Number, false),
+    ("longest_doc", ColumnKind::Number, true),
+    ("longest_start", ColumnKind::Number, true),
+    ("best_doc", ColumnKind::Number, true),
+    ("shared", ColumnKind::Number, false),
+    ("containment", ColumnKind::Share, true),
+    ("best_containment", ColumnKind::Share, true),
+    ("capped", ColumnKind::Flag, false),
 ];
 
 const REMOVED_HEADS: [Head; 9] = [
-    ("doc", Kind::Number, false),
-    ("start", Kind::Number, false),
-    ("end", Kind::Number, false),
-    ("start_byte", Kind::Number, false),
-    ("end_byte", Kind::Number, false),
-    ("source_doc", Kind::Number, false),
-    ("source_start", Kind::Number, false),
-    ("source_end", Kind::Number, false),
-    ("period", Kind::Number, true),
+    ("doc", ColumnKind::Number, false),
+    ("start", ColumnKind::Number, false),
+    ("end", ColumnKind::Number, false),
+    ("start_byte", ColumnKind::Number, false),
+    ("end_byte", ColumnKind::Number, false),
+    ("source_doc", ColumnKind::Number, false),
+    ("source_start", ColumnKind::Number, false),
+    ("source_end", ColumnKind::Number, false),
+    ("period", ColumnKind::Number, true),
 ];
 
 /// Windows of a passage that an occurrence contains completely.
@@ -107,15 +108,19 @@ pub(crate) struct Stages<'a> {
 pub(crate) fn run(
     stages: &Stages<'_>,
     read: &Read,
-    n_distinct: u64,
+    listing: &Listing,
     search: &Search,
-    config: &Config,
+    config: &PassagesConfig,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Documents, Error> {
     let texts = Texts::new(stages.read);
-    let mut marks = Groups::<Mark>::open(&stages.listing.join(MARKS))?;
-    let mut links = Groups::<Link>::open(&stages.listing.join(LINKS))?;
+    let marks = stages.listing.join(MARKS);
+    let mut marks = Marks::open(&marks, listing.n_parts, search.allowance)?;
+    let linker = Linker {
+        lists: Column::open(&stages.listing.join(LISTS), search.allowance)?,
+        scope: config.scope,
+    };
     let mut names = NameScan::open(stages.read)?;
     let mut docs = texts.docs()?;
     progress.expect(docs.left());
@@ -134,11 +139,10 @@ pub(crate) fn run(
         let own = Own {
             doc,
             record,
-            marks: marks.of(doc, |mark| mark.doc)?,
-            links: links.of(doc, |link| link.doc)?,
+            marks: marks.of(doc)?,
         };
         let cut = own.cut(&reader, config, &sheets.remove)?;
-        let partners = Partners::of(doc, &own.links, sheets.n_tokens);
+        let partners = Partners::of(doc, &linker.links(&own.marks)?, sheets.n_tokens);
         let name = names.next()?;
         let source = path_text(&read.sources[record.source as usize].path);
         sheets.push_document(
@@ -157,7 +161,30 @@ pub(crate) fn run(
         progress.advance(1)?;
     }
     sheets.decisions.push_nulls(stages.read)?;
-    sheets.finish(n_distinct, folder)
+    sheets.finish(listing.n_distinct, folder)
+}
+
+/// Reads the occurrences of one document after the other.
+struct Marks {
+    sorted: InOrder<Mark>,
+    next: Option<Mark>,
+}
+
+impl Marks {
+    fn open(base: &Path, n_parts: u64, allowance: u64) -> Result<Self, Error> {
+        let mut sorted = InOrder::new(base, n_parts, allowance);
+        let next = sorted.next()?;
+        Ok(Self { sorted, next })
+    }
+
+    fn of(&mut self, doc: u32) -> Result<Vec<Mark>, Error> {
+        let mut marks = Vec::new();
+        while let Some(mark) = self.next.filter(|mark| mark.doc == doc) {
+            marks.push(mark);
+            self.next = self.sorted.next()?;
+        }
+        Ok(marks)
+    }
 }
 
 /// Reads the records of one document after the other.
@@ -188,11 +215,15 @@ struct Own {
     doc: u32,
     record: TextRecord,
     marks: Vec<Mark>,
-    links: Vec<Link>,
 }
 
 impl Own {
-    fn cut(&self, reader: &TextReader, config: &Config, remove: &Remove) -> Result<Cut, Error> {
+    fn cut(
+        &self,
+        reader: &TextReader,
+        config: &PassagesConfig,
+        remove: &Remove,
+    ) -> Result<Cut, Error> {
         let spans = removed(self.ranges(), remove.removal);
         Cut::of(&spans, &self.record, reader, config.text, remove)
     }

@@ -1,12 +1,11 @@
 //! The steps common to all jobs on passages.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::config::Config;
+use super::config::PassagesConfig;
 use super::kept::Written;
 use super::read::{self, Read};
 use crate::inputs::Inputs;
@@ -31,7 +30,7 @@ pub(crate) struct Plan {
 
 /// A run in its output directory.
 pub(crate) struct Frame<'a> {
-    pub(crate) config: &'a Config,
+    pub(crate) config: &'a PassagesConfig,
     pub(crate) out: &'a Path,
     pub(crate) work: Work,
     pub(crate) progress: &'a Progress,
@@ -56,7 +55,7 @@ impl<'a> Frame<'a> {
     pub(crate) fn open(
         plan: Plan,
         inputs: Inputs,
-        config: &'a Config,
+        config: &'a PassagesConfig,
         settings: Value,
         out: &'a Path,
         start: Start,
@@ -142,7 +141,7 @@ impl<'a> Frame<'a> {
         &self,
         stage: &str,
         paths: &[PathBuf],
-        config: &Config,
+        config: &PassagesConfig,
     ) -> Result<Note<Read>, Error> {
         let skip = vec![self.out.to_owned()];
         let read = self.work.stage(stage, self.progress, |folder| {
@@ -205,26 +204,10 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// Runs a job on the number of threads in the settings.
-pub(crate) fn on_threads<R: Send>(
-    config: &Config,
-    out: &Path,
-    job: impl FnOnce() -> Result<R, Error> + Send,
-) -> Result<R, Error> {
-    let threads = config.corpus.threads.get();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| Error::Io {
-        action: "start threads for",
-        path: out.to_owned(),
-        source: io::Error::other(error),
-    })?;
-    pool.install(job)
-}
-
 /// Returns an error if the texts of a file cannot be replaced.
 fn check_rewritable<'p>(
     paths: impl Iterator<Item = &'p PathBuf>,
-    config: &Config,
+    config: &PassagesConfig,
 ) -> Result<(), Error> {
     for path in paths.filter(|path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file())) {
         if !arose_corpus::is_rewritable(path, &config.corpus) {

@@ -25,7 +25,7 @@ use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::config::{Config, Text};
+use super::config::{PassagesConfig, TextElements};
 use super::read::{self, Read};
 use super::text::{DOCS, STARTS, TEXTS, TOKENS, TextRecord, Texts};
 use crate::column::{Scan, Writer};
@@ -66,7 +66,7 @@ struct Segment {
 
 /// The size of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stats {
+pub struct PassageIndexStatus {
     /// Documents.
     pub n_docs: u64,
     /// Their tokens.
@@ -168,12 +168,12 @@ impl PassageIndex {
         memory: u64,
         progress: &Progress,
     ) -> Result<Added, Error> {
-        let config = Config {
-            text: Text::Words,
+        let config = PassagesConfig {
+            text: TextElements::Words,
             min: self.manifest.min,
             memory,
             corpus: corpus.clone(),
-            ..Config::default()
+            ..PassagesConfig::default()
         };
         let number = self.manifest.next;
         let path = self.segment_path(number);
@@ -204,7 +204,7 @@ impl PassageIndex {
     /// # Errors
     ///
     /// If a file cannot be read.
-    pub fn stats(folder: &Path) -> Result<Stats, Error> {
+    pub fn status(folder: &Path) -> Result<PassageIndexStatus, Error> {
         let manifest = read_manifest(folder)?;
         let mut disk_bytes = 0;
         for segment in &manifest.segments {
@@ -214,7 +214,7 @@ impl PassageIndex {
                 disk_bytes += metadata.len();
             }
         }
-        Ok(Stats {
+        Ok(PassageIndexStatus {
             n_docs: manifest.segments.iter().map(|segment| segment.n_docs).sum(),
             n_tokens: manifest
                 .segments
@@ -314,7 +314,7 @@ fn write_name_ends(path: &Path, n_docs: u64) -> Result<(), Error> {
 }
 
 /// Writes the anchors of a segment, sorted by hash.
-fn write_anchors(path: &Path, config: &Config, progress: &Progress) -> Result<(), Error> {
+fn write_anchors(path: &Path, config: &PassagesConfig, progress: &Progress) -> Result<(), Error> {
     let (min, q) = (config.min, gram_length(config.min));
     let mut sorter = Sorter::<Anchor>::new(&path.join("sort"), config.part(4));
     let batch_tokens = (config.part(4) / 64).clamp(1 << 12, 1 << 20);

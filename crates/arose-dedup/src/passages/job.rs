@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::anchors::{self, Anchors, Search};
-use super::config::{Config, removal_name};
+use super::config::{PassagesConfig, removal_name};
 use super::documents::{self, Documents};
-use super::frame::{Frame, Outcome, Plan, on_threads};
+use super::frame::{Frame, Outcome, Plan};
 use super::listing::{self, Listing};
 use super::occurrences::{self, Occurrences};
 use super::read::Read;
@@ -15,7 +15,7 @@ use super::runs::{self, Runs};
 use super::text::Texts;
 use super::{STAGES, kept, report};
 use crate::inputs::{Inputs, Moved};
-use crate::job::{rounded, stage};
+use crate::job::{on_threads, rounded, stage};
 use crate::work::{Note, Start};
 use crate::{Error, Progress};
 
@@ -40,7 +40,7 @@ const PLAN: Plan = Plan {
 /// See [`Error`]. Malformed documents are not an error.
 pub fn run(
     inputs: &[PathBuf],
-    config: &Config,
+    config: &PassagesConfig,
     out: &Path,
     start: Start,
     progress: &Progress,
@@ -57,7 +57,7 @@ pub fn run(
 /// See [`Error`].
 pub fn run_moved(
     input: &Moved,
-    config: &Config,
+    config: &PassagesConfig,
     out: &Path,
     start: Start,
     progress: &Progress,
@@ -67,20 +67,20 @@ pub fn run_moved(
 
 fn run_on(
     inputs: impl FnOnce() -> Result<Inputs, Error> + Send,
-    config: &Config,
+    config: &PassagesConfig,
     out: &Path,
     start: Start,
     progress: &Progress,
 ) -> Result<Value, Error> {
     config.check()?;
-    on_threads(config, out, || {
+    on_threads(config.corpus.threads, out, || {
         let settings = config.settings();
         Frame::open(PLAN, inputs()?, config, settings, out, start, progress)?.run(find)
     })
 }
 
 /// The results of the stages.
-struct Found {
+struct StageNotes {
     read: Note<Read>,
     anchors: Note<Anchors>,
     runs: Note<Runs>,
@@ -129,15 +129,10 @@ fn find(frame: &Frame<'_>, read: Note<Read>) -> Result<Outcome, Error> {
         )
     })?;
     let listing = work.stage("passages", progress, |folder| {
-        let folders = [folder, out];
-        listing::run(
-            &texts,
-            &path("occurrences"),
-            search,
-            config,
-            folders,
-            progress,
-        )
+        let occurrences_in = path("occurrences");
+        let folders = [&*occurrences_in, folder, out];
+        let n_parts = runs.found.n_parts;
+        listing::run(&texts, folders, n_parts, search, config, progress)
     })?;
     let documents = work.stage("documents", progress, |folder| {
         let stages = documents::Stages {
@@ -145,11 +140,10 @@ fn find(frame: &Frame<'_>, read: Note<Read>) -> Result<Outcome, Error> {
             listing: &path("passages"),
             out,
         };
-        let n_distinct = listing.found.n_distinct;
         documents::run(
             &stages,
             &read.found,
-            n_distinct,
+            &listing.found,
             search,
             config,
             folder,
@@ -162,7 +156,7 @@ fn find(frame: &Frame<'_>, read: Note<Read>) -> Result<Outcome, Error> {
             kept::run(&texts, &read.found, &documents, config, out, progress)
         })
     });
-    let found = Found {
+    let found = StageNotes {
         kept: kept.transpose()?,
         read,
         anchors,
@@ -178,9 +172,9 @@ fn find(frame: &Frame<'_>, read: Note<Read>) -> Result<Outcome, Error> {
     })
 }
 
-impl Found {
+impl StageNotes {
     /// Returns the part of the summary that is specific to this job.
-    fn summary(&self, config: &Config) -> Value {
+    fn summary(&self, config: &PassagesConfig) -> Value {
         let read = &self.read.found;
         let listing = &self.listing.found;
         let documents = &self.documents.found;

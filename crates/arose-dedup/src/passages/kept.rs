@@ -8,7 +8,7 @@ use arose::passage::without;
 use arose_corpus::{Change, Position};
 use serde::{Deserialize, Serialize};
 
-use super::config::Config;
+use super::config::PassagesConfig;
 use super::cut::{CUT, CUTS, DECISIONS, DROP, Decision};
 use super::read::Read;
 use super::text::{TextReader, Texts};
@@ -33,7 +33,7 @@ pub(crate) fn run(
     texts: &Texts,
     read: &Read,
     documents: &Path,
-    config: &Config,
+    config: &PassagesConfig,
     out: &Path,
     progress: &Progress,
 ) -> Result<Written, Error> {
@@ -96,7 +96,7 @@ fn write(
     source: &Source,
     path: &Path,
     decisions: &mut Decisions,
-    config: &Config,
+    config: &PassagesConfig,
     progress: &Progress,
 ) -> Result<u64, Error> {
     source.check()?;
@@ -119,7 +119,7 @@ fn write(
         true => Ok(decisions.n_kept),
         false => Err(Error::InputChanged {
             path: source.path.clone(),
-            change: error::Change::Content,
+            change: error::InputChange::Content,
         }),
     }
 }

@@ -4,24 +4,24 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::path::Path;
 
-use arose::passage::{Place, Role, Scope};
+use arose::passage::{Place, Role};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::anchors::Search;
-use super::config::Config;
-use super::occurrences::{Found, OCCURRENCES, PASSAGES, Passage};
-use super::sheet::{Cell, Head, Kind, Sheet};
+use super::config::PassagesConfig;
+use super::occurrences::{OCCURRENCES, OccurrenceRun, PASSAGES, Passage};
+use super::parts::{ByDocument, Parts};
+use super::sheet::{Cell, ColumnKind, Head, Sheet};
 use super::text::{Places, TextReader, Texts};
-use crate::column::Scan;
-use crate::sorter::Sorter;
+use crate::column::{Scan, Writer};
 use crate::{Error, Progress};
 
-/// Occurrences by document.
+/// Occurrences, in parts by document.
 pub(crate) const MARKS: &str = "marks";
-/// Pairs of occurrences by document.
-pub(crate) const LINKS: &str = "links";
+/// The places of passages, of which marks know their part.
+pub(crate) const LISTS: &str = "lists";
 
 /// Passages with more places are linked only to their first place.
 pub(crate) const MAX_LINKED: u64 = 64;
@@ -29,26 +29,26 @@ pub(crate) const MAX_LINKED: u64 = 64;
 pub(crate) const SHOWN_CHARS: usize = 200;
 
 const PASSAGE_HEADS: [Head; 8] = [
-    ("passage", Kind::Number, false),
-    ("digest", Kind::Text, false),
-    ("tokens", Kind::Number, false),
-    ("occurrences", Kind::Number, false),
-    ("documents", Kind::Number, false),
-    ("first_doc", Kind::Number, false),
-    ("first_token", Kind::Number, false),
-    ("text", Kind::Text, false),
+    ("passage", ColumnKind::Number, false),
+    ("digest", ColumnKind::Text, false),
+    ("tokens", ColumnKind::Number, false),
+    ("occurrences", ColumnKind::Number, false),
+    ("documents", ColumnKind::Number, false),
+    ("first_doc", ColumnKind::Number, false),
+    ("first_token", ColumnKind::Number, false),
+    ("text", ColumnKind::Text, false),
 ];
 
 const PLACE_HEADS: [Head; 9] = [
-    ("passage", Kind::Number, false),
-    ("doc", Kind::Number, false),
-    ("rank", Kind::Number, false),
-    ("start", Kind::Number, false),
-    ("end", Kind::Number, false),
-    ("start_char", Kind::Number, false),
-    ("end_char", Kind::Number, false),
-    ("start_byte", Kind::Number, false),
-    ("end_byte", Kind::Number, false),
+    ("passage", ColumnKind::Number, false),
+    ("doc", ColumnKind::Number, false),
+    ("rank", ColumnKind::Number, false),
+    ("start", ColumnKind::Number, false),
+    ("end", ColumnKind::Number, false),
+    ("start_char", ColumnKind::Number, false),
+    ("end_char", ColumnKind::Number, false),
+    ("start_byte", ColumnKind::Number, false),
+    ("end_byte", ColumnKind::Number, false),
 ];
 
 /// An occurrence, or several at equal distances without gaps, sorted by its place.
@@ -58,7 +58,8 @@ pub(crate) struct Mark {
     pub(crate) doc: u32,
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// [`FIRST`], [`LATER`] or neither, and [`CAPPED`].
+    /// [`FIRST`], [`LATER`] or neither, and [`CAPPED`]. The bits from [`LISTED`] on are the number
+    /// of records in the list of its passage.
     pub(crate) flags: u32,
     /// The first place of the passage, or the second place for a first occurrence.
     pub(crate) source_doc: u32,
@@ -69,17 +70,36 @@ pub(crate) struct Mark {
     pub(crate) times: u32,
     pub(crate) step: u32,
     pub(crate) passage: u64,
+    /// The first record of the list.
+    pub(crate) list_at: u64,
+}
+
+/// An occurrence in the list of its passage, or several at equal distances. The list of a passage
+/// with many places has only the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Listed {
+    pub(crate) doc: u32,
+    pub(crate) start: u32,
+    pub(crate) times: u32,
+    pub(crate) step: u32,
 }
 
 pub(crate) const FIRST: u32 = 1;
 pub(crate) const LATER: u32 = 2;
 /// Not all places of the passage are linked.
 pub(crate) const CAPPED: u32 = 4;
+const LISTED: u32 = 8;
 
 impl Mark {
     /// The tokens of each occurrence.
     pub(crate) fn spans(self) -> impl Iterator<Item = Range<u32>> {
         (0..self.times).map(move |i| self.start + i * self.step..self.end + i * self.step)
+    }
+
+    /// The number of records in the list of its passage.
+    pub(crate) fn n_listed(&self) -> usize {
+        (self.flags >> LISTED) as usize
     }
 
     /// The end of the last one.
@@ -96,18 +116,6 @@ impl Mark {
     }
 }
 
-/// An occurrence that a partner also contains, `shift` tokens further on, sorted so that runs
-/// follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct Link {
-    pub(crate) doc: u32,
-    pub(crate) partner: u32,
-    pub(crate) shift: i32,
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-}
-
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Listing {
@@ -122,6 +130,8 @@ pub(crate) struct Listing {
     pub(crate) n_capped: u64,
     pub(crate) longest: u64,
     pub(crate) most_places: u64,
+    /// Number of parts of the marks.
+    pub(crate) n_parts: u64,
     /// The passages with the most places, for people.
     pub(crate) top: Vec<TopPassage>,
 }
@@ -142,14 +152,14 @@ pub(crate) const MAX_TOP: usize = 20;
 
 pub(crate) fn run(
     texts: &Texts,
-    occurrences: &Path,
+    [occurrences, folder, out]: [&Path; 3],
+    n_parts: u64,
     search: &Search,
-    config: &Config,
-    [folder, out]: [&Path; 2],
+    config: &PassagesConfig,
     progress: &Progress,
 ) -> Result<Listing, Error> {
     let mut passages = Scan::<Passage>::open(&occurrences.join(PASSAGES))?;
-    let mut found = Scan::<Found>::open(&occurrences.join(OCCURRENCES))?;
+    let mut found = Scan::<OccurrenceRun>::open(&occurrences.join(OCCURRENCES))?;
     progress.expect(found.left());
     let mut lister = Lister {
         reader: texts.reader()?,
@@ -157,10 +167,14 @@ pub(crate) fn run(
         config,
         passages: Sheet::create(&out.join("passages.parquet"), &PASSAGE_HEADS)?,
         places: Sheet::create(&out.join("places.parquet"), &PLACE_HEADS)?,
-        marks: Sorter::new(&folder.join("sort_marks"), search.allowance / 2),
-        links: Sorter::new(&folder.join("sort_links"), search.allowance / 2),
+        marks: Parts::create(&folder.join(MARKS), n_parts)?,
+        by_document: ByDocument::new(texts.docs()?.left(), n_parts),
+        lists: Writer::create(&folder.join(LISTS))?,
         n_tokens: search.n_tokens as u32,
-        listing: Listing::default(),
+        listing: Listing {
+            n_parts,
+            ..Listing::default()
+        },
     };
     while let Some(passage) = passages.next()? {
         let n_before = found.left();
@@ -169,57 +183,71 @@ pub(crate) fn run(
     }
     lister.passages.finish()?;
     lister.places.finish()?;
-    lister.marks.write(&folder.join(MARKS))?;
-    lister.links.write(&folder.join(LINKS))?;
+    lister.marks.finish()?;
+    lister.lists.finish()?;
     Ok(lister.listing)
+}
+
+/// The list of a passage, with the flags of its marks.
+#[derive(Clone, Copy)]
+struct List {
+    at: u64,
+    flags: u32,
 }
 
 struct Lister<'a> {
     reader: TextReader,
     /// Places of occurrences inside a record of several.
     near: Places,
-    config: &'a Config,
+    config: &'a PassagesConfig,
     passages: Sheet,
     places: Sheet,
-    marks: Sorter<Mark>,
-    links: Sorter<Link>,
+    marks: Parts<Mark>,
+    by_document: ByDocument,
+    lists: Writer<Listed>,
     n_tokens: u32,
     listing: Listing,
 }
 
 impl Lister<'_> {
     /// Processes the occurrences of a passage.
-    fn passage(&mut self, passage: &Passage, found: &mut Scan<Found>) -> Result<(), Error> {
+    fn passage(&mut self, passage: &Passage, found: &mut Scan<OccurrenceRun>) -> Result<(), Error> {
         let mut next = || Ok::<_, Error>(found.next()?.expect("as many as the passage says"));
         if passage.is_wanted == 0 {
             return (0..passage.n_records).try_for_each(|_| next().map(drop));
         }
         let first = next()?;
         self.row(passage, &first)?;
-        let is_capped = passage.n_places > MAX_LINKED;
-        let mut few = Vec::new();
+        let list = match passage.n_places > MAX_LINKED {
+            true => List {
+                at: self.lists.len(),
+                flags: 1 << LISTED | CAPPED,
+            },
+            false => List {
+                at: self.lists.len(),
+                flags: (passage.n_records as u32) << LISTED,
+            },
+        };
         let mut rank = 0;
         for number in 0..passage.n_records {
             let one = if number == 0 { first } else { next()? };
             match number {
-                0 => self.mark_first(&first, is_capped)?,
+                0 => self.mark_first(&first, list)?,
                 1 if first.times == 1 => {
                     // The first occurrence is listed with the second as its source.
-                    self.mark(&first, [one.doc, one.start], is_capped)?;
-                    self.mark(&one, [first.doc, first.start], is_capped)?;
+                    self.mark(&first, [one.doc, one.start], list)?;
+                    self.mark(&one, [first.doc, first.start], list)?;
                 }
-                _ => self.mark(&one, [first.doc, first.start], is_capped)?,
+                _ => self.mark(&one, [first.doc, first.start], list)?,
             }
             self.places(&mut rank, &one)?;
-            match is_capped {
-                true => self.link_first(&one, &first)?,
-                false => few.extend((0..one.times).map(|i| (one.doc, one.start_of(i)))),
-            }
-        }
-        let n_tokens = first.end - first.start;
-        for (i, a) in few.iter().enumerate() {
-            for (_, b) in few.iter().enumerate().filter(|(j, _)| *j != i) {
-                self.link(*a, *b, n_tokens)?;
+            if number == 0 || list.flags & CAPPED == 0 {
+                self.lists.push(&Listed {
+                    doc: one.doc,
+                    start: one.start,
+                    times: one.times,
+                    step: one.step,
+                })?;
             }
         }
         self.count(passage, &first);
@@ -227,31 +255,31 @@ impl Lister<'_> {
     }
 
     /// If the first occurrence is repeated immediately, the others of its record are later ones.
-    fn mark_first(&mut self, first: &Found, is_capped: bool) -> Result<(), Error> {
+    fn mark_first(&mut self, first: &OccurrenceRun, list: List) -> Result<(), Error> {
         if first.times == 1 {
             return Ok(());
         }
         let second = first.start_of(1);
         let [bytes, _] = self.near.of(first.doc, first.start..first.end)?;
-        let alone = Found {
+        let alone = OccurrenceRun {
             times: 1,
             bytes,
             ..*first
         };
-        self.mark(&alone, [first.doc, second], is_capped)?;
+        self.mark(&alone, [first.doc, second], list)?;
         let [bytes, _] = self.near.of(first.doc, second..first.last_end())?;
-        let others = Found {
+        let others = OccurrenceRun {
             start: second,
             end: first.end + first.step,
             times: first.times - 1,
             bytes,
             ..*first
         };
-        self.mark(&others, [first.doc, first.start], is_capped)
+        self.mark(&others, [first.doc, first.start], list)
     }
 
     /// Lists the places of a record, up to the limit.
-    fn places(&mut self, rank: &mut u64, one: &Found) -> Result<(), Error> {
+    fn places(&mut self, rank: &mut u64, one: &OccurrenceRun) -> Result<(), Error> {
         for i in 0..one.times {
             if *rank >= self.config.list {
                 return Ok(());
@@ -267,24 +295,7 @@ impl Lister<'_> {
         Ok(())
     }
 
-    /// Links a record to the first one, and to itself if it repeats itself.
-    fn link_first(&mut self, one: &Found, first: &Found) -> Result<(), Error> {
-        let n_tokens = |found: &Found| found.last_end() - found.start;
-        if (one.doc, one.start) != (first.doc, first.start) {
-            let n_shared = match one.step == first.step {
-                true => n_tokens(one).min(n_tokens(first)),
-                false => one.end - one.start,
-            };
-            self.link((one.doc, one.start), (first.doc, first.start), n_shared)?;
-        }
-        if one.times > 1 {
-            let n_shared = n_tokens(one) - one.step;
-            self.link((one.doc, one.start_of(1)), (one.doc, one.start), n_shared)?;
-        }
-        Ok(())
-    }
-
-    fn count(&mut self, passage: &Passage, first: &Found) {
+    fn count(&mut self, passage: &Passage, first: &OccurrenceRun) {
         let listing = &mut self.listing;
         let n_windows = u64::from(first.end - first.start - self.n_tokens + 1);
         listing.n_passages += 1;
@@ -298,7 +309,7 @@ impl Lister<'_> {
         listing.most_places = listing.most_places.max(passage.n_places);
     }
 
-    fn row(&mut self, passage: &Passage, first: &Found) -> Result<(), Error> {
+    fn row(&mut self, passage: &Passage, first: &OccurrenceRun) -> Result<(), Error> {
         let mut tokens = vec![0; (first.end - first.start) as usize];
         self.reader
             .some_tokens(first.doc, first.start, &mut tokens)?;
@@ -360,7 +371,7 @@ impl Lister<'_> {
         ])
     }
 
-    fn mark(&mut self, one: &Found, source: [u32; 2], is_capped: bool) -> Result<(), Error> {
+    fn mark(&mut self, one: &OccurrenceRun, source: [u32; 2], list: List) -> Result<(), Error> {
         let own = Place {
             doc: one.doc,
             token: one.start,
@@ -378,30 +389,19 @@ impl Lister<'_> {
             }
             Role::Own => 0,
         };
-        self.marks.push(Mark {
+        let mark = Mark {
             doc: one.doc,
             start: one.start,
             end: one.end,
-            flags: role | if is_capped { CAPPED } else { 0 },
+            flags: role | list.flags,
             source_doc: source[0],
             source_token: source[1],
             bytes: one.bytes,
             times: one.times,
             step: one.step,
             passage: self.listing.n_passages,
-        })
-    }
-
-    fn link(&mut self, one: (u32, u32), other: (u32, u32), n_tokens: u32) -> Result<(), Error> {
-        if self.config.scope == Scope::Across && one.0 == other.0 {
-            return Ok(());
-        }
-        self.links.push(Link {
-            doc: one.0,
-            partner: other.0,
-            shift: other.1.wrapping_sub(one.1) as i32,
-            start: one.1,
-            end: one.1 + n_tokens,
-        })
+            list_at: list.at,
+        };
+        self.marks.push(self.by_document.part(one.doc), &mark)
     }
 }

@@ -1,9 +1,9 @@
 //! Finds repeated passages in files and writes the documents without them.
 //!
-//! [`run`] finds every string of at least [`Config::min`] tokens that occurs more than once, lists
-//! all its places, and removes the selected occurrences. The definitions are in [`arose::passage`].
-//! The job is a sequence of stages over immutable files, like [`crate::run`]. Each stage is a scan
-//! or a sort of at most one record per window:
+//! [`run`] finds every string of at least [`PassagesConfig::min`] tokens that occurs more than
+//! once, lists all its places, and removes the selected occurrences. The definitions are in
+//! [`arose::passage`]. The job is a sequence of stages over immutable files, like [`crate::run`].
+//! Each stage is a scan or a sort of at most one record per window:
 //!
 //! ```text
 //! read ─► anchors ─► runs ─► occurrences ─► passages ─► documents ─► kept
@@ -20,6 +20,7 @@ mod config;
 mod cut;
 mod documents;
 mod frame;
+mod groups;
 pub mod index;
 mod job;
 mod kept;
@@ -38,7 +39,7 @@ mod text;
 mod windows;
 
 pub use choices::{Choices, Tokens, Which};
-pub use config::{Config, Digits, Remove, Text};
+pub use config::{Digits, PassagesConfig, Remove, TextElements};
 pub use job::{run, run_moved};
 
 /// The stages of a run, in order.

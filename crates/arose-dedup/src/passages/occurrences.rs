@@ -5,16 +5,15 @@
 //! and of documents is known once its occurrences are together. Every occurrence is compared
 //! with the first, token by token.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::path::Path;
 
+use arose::mix::mix;
 use arose::passage::Scope;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use super::anchors::Search;
-use super::config::Config;
+use super::config::PassagesConfig;
 use super::parts::{ByDocument, InOrder, Parts};
 use super::runs::{LOOK_BACK, RUNS, Run, Runs};
 use super::text::{Places, TextReader, Texts};
@@ -30,7 +29,7 @@ pub(crate) const PASSAGES: &str = "passages";
 /// passage, then by its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Found {
+pub(crate) struct OccurrenceRun {
     pub(crate) first_doc: u32,
     pub(crate) first_token: u32,
     pub(crate) doc: u32,
@@ -47,7 +46,7 @@ pub(crate) struct Found {
     pub(crate) chars: [u32; 2],
 }
 
-impl Found {
+impl OccurrenceRun {
     /// Returns the start of occurrence `i`.
     pub(crate) fn start_of(&self, i: u32) -> u32 {
         self.start + i * self.step
@@ -101,7 +100,7 @@ pub(crate) fn run(
     runs: &Path,
     found: &Runs,
     search: &Search,
-    config: &Config,
+    config: &PassagesConfig,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Occurrences, Error> {
@@ -114,11 +113,7 @@ pub(crate) fn run(
         by_document: ByDocument::new(texts.docs()?.left(), n_parts),
         reader: texts.reader()?,
         places: Places::new(texts.reader()?),
-        firsts: Firsts {
-            reader: texts.reader()?,
-            known: HashMap::new(),
-            n_known: 0,
-        },
+        firsts: Firsts::new(texts.reader()?),
         open: Vec::new(),
     };
     let mut next = runs.next()?;
@@ -143,13 +138,13 @@ pub(crate) fn run(
 
 /// Occurrences that are being distributed to parts.
 struct Output {
-    parts: Parts<Found>,
+    parts: Parts<OccurrenceRun>,
     by_document: ByDocument,
     reader: TextReader,
     places: Places,
     firsts: Firsts,
     /// The last occurrences of a document, which may be repeated.
-    open: Vec<Found>,
+    open: Vec<OccurrenceRun>,
 }
 
 impl Output {
@@ -157,7 +152,7 @@ impl Output {
         if self.open.last().is_some_and(|last| last.doc != whole.doc) {
             self.flush(0)?;
         }
-        let one = Found {
+        let one = OccurrenceRun {
             first_doc: whole.first_doc,
             first_token: whole.first_token,
             doc: whole.doc,
@@ -195,7 +190,7 @@ impl Output {
                 return Err(Error::Collision);
             }
             let own = &tokens[..(found.end - found.start) as usize];
-            if own != self.firsts.tokens(&found)? {
+            if !self.firsts.is_equal(&found, own)? {
                 return Err(Error::Collision);
             }
             [found.bytes, found.chars] = self.places.of(found.doc, span)?;
@@ -206,43 +201,76 @@ impl Output {
     }
 }
 
-/// The tokens of passages at their first places. Those of frequent passages are read once.
+/// The tokens of passages at their first places. Documents come in order, so the first place of a
+/// passage is known before the others, and is read again only if it was forgotten.
 struct Firsts {
     reader: TextReader,
-    known: HashMap<[u32; 3], Vec<u64>>,
-    n_known: usize,
+    /// The tokens of all known passages.
+    tokens: Vec<u64>,
+    /// Where they are, by a hash of the first place.
+    known: Vec<KnownTokens>,
 }
 
-/// Maximum number of tokens in memory.
-const MAX_KNOWN: usize = 1 << 18;
+/// The tokens of a passage in memory.
+#[derive(Clone, Copy)]
+struct KnownTokens {
+    first: [u32; 2],
+    at: usize,
+    n_tokens: usize,
+}
+
+/// Maximum number of tokens in memory, unless one passage has more.
+const MAX_KNOWN: usize = 1 << 20;
+const KNOWN_BITS: u32 = 14;
 
 impl Firsts {
-    fn tokens(&mut self, found: &Found) -> Result<&[u64], Error> {
-        let n_tokens = found.end - found.start;
-        if self.n_known > MAX_KNOWN {
-            self.known.clear();
-            self.n_known = 0;
+    fn new(reader: TextReader) -> Self {
+        let empty = KnownTokens {
+            first: [0; 2],
+            at: 0,
+            n_tokens: 0,
+        };
+        Self {
+            reader,
+            tokens: Vec::new(),
+            known: vec![empty; 1 << KNOWN_BITS],
         }
-        match self
-            .known
-            .entry([found.first_doc, found.first_token, n_tokens])
-        {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(place) => {
-                let mut tokens = vec![0; n_tokens as usize];
-                self.reader
-                    .some_tokens(found.first_doc, found.first_token, &mut tokens)?;
-                self.n_known += tokens.len();
-                Ok(place.insert(tokens))
-            }
+    }
+
+    /// Returns whether an occurrence has the tokens of the first place of its passage.
+    fn is_equal(&mut self, found: &OccurrenceRun, own: &[u64]) -> Result<bool, Error> {
+        let first = [found.first_doc, found.first_token];
+        let hash = mix(u64::from(first[0]) << 32 | u64::from(first[1]));
+        let slot = (hash >> (64 - KNOWN_BITS)) as usize;
+        let known = self.known[slot];
+        if known.first == first && known.n_tokens == own.len() {
+            return Ok(own == &self.tokens[known.at..][..known.n_tokens]);
         }
+        if self.tokens.len() + own.len() > MAX_KNOWN {
+            self.tokens.clear();
+            self.known.iter_mut().for_each(|known| known.n_tokens = 0);
+        }
+        let at = self.tokens.len();
+        self.known[slot] = KnownTokens {
+            first,
+            at,
+            n_tokens: own.len(),
+        };
+        if first == [found.doc, found.start] {
+            self.tokens.extend_from_slice(own);
+            return Ok(true);
+        }
+        self.tokens.resize(at + own.len(), 0);
+        let tokens = &mut self.tokens[at..];
+        self.reader.some_tokens(first[0], first[1], tokens)?;
+        Ok(own == tokens)
     }
 }
 
 /// Writes occurrences passage by passage, and a record of each passage.
 fn group(
-    sorted: &mut InOrder<Found>,
-    config: &Config,
+    sorted: &mut InOrder<OccurrenceRun>,
+    config: &PassagesConfig,
     folder: &Path,
 ) -> Result<Occurrences, Error> {
     let mut occurrences = Writer::create(&folder.join(OCCURRENCES))?;
@@ -251,7 +279,7 @@ fn group(
     while let Some(first) = next {
         let (mut n_places, mut n_records, mut n_docs) = (0, 0, 0);
         let mut last_doc = None;
-        let is_same = |found: &Found| {
+        let is_same = |found: &OccurrenceRun| {
             (found.first_doc, found.first_token) == (first.first_doc, first.first_token)
         };
         while let Some(found) = next.filter(is_same) {

@@ -2,7 +2,100 @@
 
 use std::ops::Range;
 
-use super::listing::Link;
+use arose::passage::Scope;
+use bytemuck::{Pod, Zeroable};
+
+use super::listing::{CAPPED, Listed, Mark};
+use crate::Error;
+use crate::column::Column;
+
+/// An occurrence that a partner also contains, `shift` tokens further on, sorted so that runs
+/// follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Link {
+    pub(crate) doc: u32,
+    pub(crate) partner: u32,
+    pub(crate) shift: i32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Link {
+    /// The order of the links of a document.
+    fn place(&self) -> u128 {
+        let shift = self.shift.cast_unsigned() ^ 1 << 31;
+        u128::from(self.partner) << 64 | u128::from(shift) << 32 | u128::from(self.start)
+    }
+}
+
+/// Finds the links of documents in the lists of passages.
+pub(crate) struct Linker {
+    pub(crate) lists: Column<Listed>,
+    pub(crate) scope: Scope,
+}
+
+impl Linker {
+    /// Returns the links of a document, in order.
+    pub(crate) fn links(&self, marks: &[Mark]) -> Result<Vec<Link>, Error> {
+        let mut links = Vec::new();
+        let mut listed = Vec::new();
+        let none = Listed {
+            doc: 0,
+            start: 0,
+            times: 0,
+            step: 0,
+        };
+        for mark in marks {
+            listed.resize(mark.n_listed(), none);
+            self.lists.read_into(mark.list_at, &mut listed)?;
+            let push = |start: u32, partner: u32, there: u32, n_tokens: u32| {
+                let is_same = mark.doc == partner;
+                if !(is_same && (start == there || self.scope == Scope::Across)) {
+                    links.push(Link {
+                        doc: mark.doc,
+                        partner,
+                        shift: there.wrapping_sub(start) as i32,
+                        start,
+                        end: start + n_tokens,
+                    });
+                }
+            };
+            match mark.flags & CAPPED == 0 {
+                true => link_all(mark, &listed, push),
+                false => link_first(mark, &listed[0], push),
+            }
+        }
+        links.sort_unstable_by_key(Link::place);
+        Ok(links)
+    }
+}
+
+/// Links every occurrence of a mark to all places.
+fn link_all(mark: &Mark, listed: &[Listed], mut push: impl FnMut(u32, u32, u32, u32)) {
+    for span in mark.spans() {
+        for other in listed {
+            for i in 0..other.times {
+                let there = other.start + i * other.step;
+                push(span.start, other.doc, there, span.end - span.start);
+            }
+        }
+    }
+}
+
+/// Links a mark to the first place, and to itself if it repeats itself.
+fn link_first(mark: &Mark, first: &Listed, mut push: impl FnMut(u32, u32, u32, u32)) {
+    let (one, all) = (mark.end - mark.start, mark.last_end() - mark.start);
+    let n_shared = match mark.step == first.step {
+        true => all.min(one + (first.times - 1) * first.step),
+        false => one,
+    };
+    push(mark.start, first.doc, first.start, n_shared);
+    if mark.times > 1 {
+        let second = mark.start + mark.step;
+        push(second, mark.doc, mark.start, all - mark.step);
+    }
+}
 
 /// The longest shared run and the best partner of a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -146,7 +146,7 @@ impl Twice {
     }
 
     fn place(&self, hash: u64) -> (usize, u64) {
-        // The highest bits have selected the part, and the lowest may have another meaning.
+        // The highest bits of minima are zero, and the lowest may have another meaning.
         let at = (hash >> 8) & self.mask;
         ((at / 64) as usize, 1 << (at % 64))
     }

@@ -11,10 +11,11 @@ use arose::token::{Case, Tokenizer, Tokens, fingerprint};
 use arose_corpus::{Document, Item, Position, Reason, Warning};
 use serde::{Deserialize, Serialize};
 
-use super::config::{Config, Digits, Text};
+use super::config::{Digits, PassagesConfig, TextElements};
 use super::text::{DOCS, STARTS, TEXTS, TOKENS, TextRecord};
 use crate::column::{ListWriter, Writer};
 use crate::losses::Losses;
+use crate::names;
 use crate::record::NullText;
 use crate::source::{Source, path_text};
 use crate::stage::read::{NAMES, NULLS};
@@ -44,7 +45,7 @@ pub(crate) struct Read {
 /// Reads `inputs` and writes the columns to `folder`. Directories in `skip` are not entered.
 pub(crate) fn run(
     inputs: &[PathBuf],
-    config: &Config,
+    config: &PassagesConfig,
     skip: Vec<PathBuf>,
     folder: &Path,
     progress: &Progress,
@@ -82,21 +83,27 @@ struct DocRow {
     text: String,
     tokens: Vec<u64>,
     cells: Cells,
+    is_ascii: bool,
     /// Whether the text was taken from a page.
     is_page: bool,
 }
 
-fn row(document: Document, text: Text) -> DocRow {
+fn row(document: Document, text: TextElements) -> DocRow {
+    let is_ascii = document.text.is_ascii();
     let (tokens, starts) = match text {
-        Text::Words => words(&document),
-        Text::Symbols => symbols(&document.text),
-        Text::Units {
+        TextElements::Words => words(&document),
+        TextElements::Symbols => symbols(&document.text),
+        TextElements::Units {
             unit,
             min_words,
             digits,
         } => of_units(&document.text, unit, min_words, digits),
     };
-    let cells = Cells::new(&document.text, starts);
+    let is_plain = is_ascii && text == TextElements::Words && document.images.is_empty();
+    let cells = match is_plain {
+        true => plain_cells(starts, document.text.len()),
+        false => Cells::new(&document.text, starts.iter().map(|start| *start as usize)),
+    };
     let id = match document.id {
         Some(id) => id,
         None => format!("{}#{}", path_text(&document.source), document.position),
@@ -109,27 +116,40 @@ fn row(document: Document, text: Text) -> DocRow {
         text: document.text,
         tokens,
         cells,
+        is_ascii,
         is_page: document.page.is_some(),
     }
 }
 
+/// Returns the cells of words of ASCII text. No word begins inside a grapheme cluster, since the
+/// only cluster of two ASCII characters is a line break.
+fn plain_cells(mut starts: Vec<u32>, n_bytes: usize) -> Cells {
+    if let Some(first) = starts.first_mut() {
+        *first = 0;
+    }
+    Cells::from_starts(starts, n_bytes as u32)
+}
+
 /// Returns tokens as in `arose dedup`, including images, and the start of each.
-fn words(document: &Document) -> (Vec<u64>, Vec<usize>) {
+fn words(document: &Document) -> (Vec<u64>, Vec<u32>) {
     let (mut tokens, mut starts) = (Tokens::default(), Vec::new());
     let tokenizer = Tokenizer::default();
-    let mut from = 0;
-    let push_text = |tokens: &mut Tokens, starts: &mut Vec<usize>, from: usize, to: usize| {
+    let push_text = |tokens: &mut Tokens, starts: &mut Vec<u32>, from: usize, to: usize| {
+        let n_before = starts.len();
         let text = &document.text[from..to];
-        tokenizer.for_each_fingerprint(text, usize::MAX, |token, place| {
-            tokens.fingerprints.push(token);
-            starts.push(from + place.start);
-        });
+        tokenizer.fingerprints_with_starts(text, &mut tokens.fingerprints, starts);
+        if from > 0 {
+            starts[n_before..]
+                .iter_mut()
+                .for_each(|start| *start += from as u32);
+        }
     };
+    let mut from = 0;
     for image in &document.images {
         let end = document.text.floor_char_boundary(image.at).max(from);
         push_text(&mut tokens, &mut starts, from, end);
         tokens.push_image(&image.src);
-        starts.push(end);
+        starts.push(end as u32);
         from = end;
     }
     push_text(&mut tokens, &mut starts, from, document.text.len());
@@ -137,29 +157,29 @@ fn words(document: &Document) -> (Vec<u64>, Vec<usize>) {
 }
 
 /// Words with their case, and every other character except whitespace.
-fn symbols(text: &str) -> (Vec<u64>, Vec<usize>) {
+fn symbols(text: &str) -> (Vec<u64>, Vec<u32>) {
     let (mut tokens, mut starts) = (Vec::new(), Vec::new());
     let tokenizer = Tokenizer { case: Case::Keep };
-    let gap = |tokens: &mut Vec<u64>, starts: &mut Vec<usize>, from: usize, to: usize| {
+    let gap = |tokens: &mut Vec<u64>, starts: &mut Vec<u32>, from: usize, to: usize| {
         let between = text.get(from..to).unwrap_or_default();
         for (at, symbol) in between.char_indices().filter(|(_, c)| !c.is_whitespace()) {
             let mut buffer = [0; 4];
             tokens.push(fingerprint(symbol.encode_utf8(&mut buffer).as_bytes()));
-            starts.push(from + at);
+            starts.push((from + at) as u32);
         }
     };
     let mut end = 0;
     tokenizer.for_each_fingerprint(text, usize::MAX, |token, place| {
         gap(&mut tokens, &mut starts, end, place.start);
         tokens.push(token);
-        starts.push(place.start);
+        starts.push(place.start as u32);
         end = place.end;
     });
     gap(&mut tokens, &mut starts, end, text.len());
     (tokens, starts)
 }
 
-fn of_units(text: &str, unit: Unit, min_words: u32, digits: Digits) -> (Vec<u64>, Vec<usize>) {
+fn of_units(text: &str, unit: Unit, min_words: u32, digits: Digits) -> (Vec<u64>, Vec<u32>) {
     let tokenizer = Tokenizer::default();
     let found = units(text, unit).into_iter().map(|range| {
         let content = &text[range.clone()];
@@ -174,7 +194,7 @@ fn of_units(text: &str, unit: Unit, min_words: u32, digits: Digits) -> (Vec<u64>
         } else {
             (digest as u64).max(1)
         };
-        (token, range.start)
+        (token, range.start as u32)
     });
     found.unzip()
 }
@@ -226,7 +246,7 @@ impl Columns {
         })
     }
 
-    fn push(&mut self, mut row: DocRow, config: &Config) -> Result<(), Error> {
+    fn push(&mut self, mut row: DocRow, config: &PassagesConfig) -> Result<(), Error> {
         if self.docs.len() == u64::from(u32::MAX) - 1 {
             return Err(Error::TooManyDocuments);
         }
@@ -250,9 +270,9 @@ impl Columns {
             source,
             n_tokens: row.tokens.len() as u32,
             n_bytes: row.text.len() as u32,
-            is_ascii: u32::from(row.text.is_ascii()),
+            is_ascii: u32::from(row.is_ascii),
         })?;
-        self.push_names(&row)?;
+        names::write(&mut self.names, &row.id, row.url.as_deref())?;
         self.texts.extend(row.text.as_bytes())?;
         self.starts.extend(row.cells.starts())?;
         let found = &mut self.found;
@@ -261,16 +281,6 @@ impl Columns {
         found.text_bytes += row.text.len() as u64;
         found.n_short += u64::from(row.tokens.len() < config.min);
         self.tokens.push(row.tokens)
-    }
-
-    /// In the format of the names of `arose dedup`, so that the same reader can be used.
-    fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
-        let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);
-        self.names.extend(&(row.id.len() as u32).to_le_bytes())?;
-        self.names.extend(&n_url.to_le_bytes())?;
-        self.names.extend(row.id.as_bytes())?;
-        self.names
-            .extend(row.url.as_deref().unwrap_or_default().as_bytes())
     }
 
     fn source(&mut self, path: &Arc<Path>) -> Result<u32, Error> {
@@ -335,6 +345,17 @@ mod tests {
         assert_eq!(tokens[1], fingerprint(b"("));
         let (_, starts) = symbols("東京, é!");
         assert_eq!(starts, [0, 3, 6, 8, 10]);
+    }
+
+    #[test]
+    fn cells_of_ascii_text_are_those_of_any_text() {
+        for text in ["", " ", "  a rose\r\n is\n\na-rose \r\n", "A.", "x\ny\r\nz"] {
+            let mut starts = Vec::new();
+            let push = |_, place: std::ops::Range<usize>| starts.push(place.start);
+            Tokenizer::default().for_each_fingerprint(text, usize::MAX, push);
+            let plain = starts.iter().map(|start| *start as u32).collect();
+            assert_eq!(plain_cells(plain, text.len()), Cells::new(text, starts));
+        }
     }
 
     #[test]

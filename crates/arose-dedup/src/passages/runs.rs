@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::anchors::{Anchors, Search};
 use super::classes::{self, CLASSES, Class, MEMBERS};
+use super::groups::Group;
 use super::parts::{ByDocument, Parts};
 use super::place_set::PlaceSet;
 use super::text::{TextReader, Texts};
@@ -90,8 +91,9 @@ pub(crate) fn run(
         out.found.n_shared += classes::run(anchors, part, search, folder)?;
         let (repeated, n_windows) = windows::run(&out.reader, search, folder)?;
         out.found.n_windows += n_windows;
-        out.part(repeated, folder)?;
-        progress.advance(found.n_anchors / n_parts)?;
+        out.part(repeated, search, folder)?;
+        let n_done = |part: u64| found.n_anchors * part / n_parts;
+        progress.advance(n_done(part + 1) - n_done(part))?;
     }
     out.found.n_runs = out.parts.finish()?;
     Ok(out.found)
@@ -106,16 +108,31 @@ struct Output {
 
 impl Output {
     /// Gives every member of a class the runs of its class.
-    fn part(&mut self, mut repeated: Sorted<Repeated>, folder: &Path) -> Result<(), Error> {
+    fn part(
+        &mut self,
+        mut repeated: Sorted<Repeated>,
+        search: &Search,
+        folder: &Path,
+    ) -> Result<(), Error> {
         let mut members = Scan::<[u32; 2]>::open(&folder.join(MEMBERS))?;
         let mut classes = Scan::<Class>::open(&folder.join(CLASSES))?;
         let mut next = repeated.next()?;
         let mut number = 0;
+        let mut group = Group::new(search.n_tokens);
         let mut runs = Vec::new();
         while let Some(class) = classes.next()? {
             runs.clear();
+            if class.n_classes > 1 {
+                group.read(class, &mut classes, &self.reader)?;
+                for index in 0..group.classes.len() {
+                    group.runs(index, &mut runs);
+                    self.push(&group.classes[index], &runs, &mut members)?;
+                }
+                number += class.n_classes;
+                continue;
+            }
             // A settled class of one was taken for repeated, and is not.
-            if class.is_settled != 0 && class.n_members > 1 {
+            if class.is_settled() && class.n_members > 1 {
                 runs.push(settled(&class));
             }
             while let Some(window) = next.filter(|window| window.class() == number) {
@@ -123,15 +140,25 @@ impl Output {
                 next = repeated.next()?;
             }
             gather(&mut runs);
-            for _ in 0..class.n_members {
-                let [doc, first] = members.next()?.expect("as many members as classes say");
-                let part = self.by_document.part(doc);
-                for run in &runs {
-                    let start = first + run.start;
-                    self.parts.push(part, &Run { doc, start, ..*run })?;
-                }
-            }
+            self.push(&class, &runs, &mut members)?;
             number += 1;
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        class: &Class,
+        runs: &[Run],
+        members: &mut Scan<[u32; 2]>,
+    ) -> Result<(), Error> {
+        for _ in 0..class.n_members {
+            let [doc, first] = members.next()?.expect("as many members as classes say");
+            let part = self.by_document.part(doc);
+            for run in runs {
+                let start = first + run.start;
+                self.parts.push(part, &Run { doc, start, ..*run })?;
+            }
         }
         Ok(())
     }

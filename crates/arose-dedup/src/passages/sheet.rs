@@ -34,7 +34,7 @@ enum Builder {
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Number,
     Share,
     Flag,
@@ -42,13 +42,13 @@ pub(crate) enum Kind {
 }
 
 /// The name of a column, its type, and whether values may be missing.
-pub(crate) type Head = (&'static str, Kind, bool);
+pub(crate) type Head = (&'static str, ColumnKind, bool);
 
 /// A Parquet file being written, which is renamed when it is complete.
 pub(crate) struct Sheet {
     path: PathBuf,
     table: Table,
-    kinds: Vec<Kind>,
+    kinds: Vec<ColumnKind>,
     builders: Vec<Builder>,
     n_waiting: usize,
     n_rows: u64,
@@ -58,18 +58,18 @@ impl Sheet {
     pub(crate) fn create(path: &Path, heads: &[Head]) -> Result<Self, Error> {
         let fields = heads.iter().map(|(name, kind, is_nullable)| {
             let data_type = match kind {
-                Kind::Number => DataType::UInt64,
-                Kind::Share => DataType::Float64,
-                Kind::Flag => DataType::Boolean,
-                Kind::Text => DataType::Utf8,
+                ColumnKind::Number => DataType::UInt64,
+                ColumnKind::Share => DataType::Float64,
+                ColumnKind::Flag => DataType::Boolean,
+                ColumnKind::Text => DataType::Utf8,
             };
             Field::new(*name, data_type, *is_nullable)
         });
         let schema = Schema::new(fields.collect::<Vec<_>>());
-        let kinds: Vec<Kind> = heads.iter().map(|(_, kind, _)| *kind).collect();
+        let kinds: Vec<ColumnKind> = heads.iter().map(|(_, kind, _)| *kind).collect();
         Ok(Self {
             path: path.to_owned(),
-            table: Table::create(&beside(path), schema)?,
+            table: Table::create_of_numbers(&beside(path), schema)?,
             builders: kinds.iter().map(|kind| builder(*kind)).collect(),
             kinds,
             n_waiting: 0,
@@ -123,11 +123,11 @@ impl Sheet {
     }
 }
 
-fn builder(kind: Kind) -> Builder {
+fn builder(kind: ColumnKind) -> Builder {
     match kind {
-        Kind::Number => Builder::Number(UInt64Builder::new()),
-        Kind::Share => Builder::Share(Float64Builder::new()),
-        Kind::Flag => Builder::Flag(BooleanBuilder::new()),
-        Kind::Text => Builder::Text(StringBuilder::new()),
+        ColumnKind::Number => Builder::Number(UInt64Builder::new()),
+        ColumnKind::Share => Builder::Share(Float64Builder::new()),
+        ColumnKind::Flag => Builder::Flag(BooleanBuilder::new()),
+        ColumnKind::Text => Builder::Text(StringBuilder::new()),
     }
 }

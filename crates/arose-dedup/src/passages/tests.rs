@@ -11,8 +11,8 @@ use arose::winnow::Ties;
 use serde_json::{Value, json};
 
 use super::anchors::Search;
-use super::config::{Config, Digits, Remove, Text};
-use super::occurrences::{Found, OCCURRENCES, PASSAGES, Passage};
+use super::config::{Digits, PassagesConfig, Remove, TextElements};
+use super::occurrences::{OCCURRENCES, OccurrenceRun, PASSAGES, Passage};
 use super::text::{DOCS, STARTS, TEXTS, TOKENS, TextRecord, Texts};
 use super::{anchors, occurrences, runs};
 use crate::column::{Scan, Writer};
@@ -56,16 +56,16 @@ fn find(docs: &[Vec<u64>], search: &Search, times: u64) -> Vec<Vec<Occurrence>> 
     write_columns(folder, docs);
     let texts = Texts::new(folder);
     let progress = Progress::of_passages();
-    let config = Config {
+    let config = PassagesConfig {
         times: NonZeroU64::new(times).unwrap(),
         scope: search.scope,
-        ..Config::default()
+        ..PassagesConfig::default()
     };
     let found = anchors::run(&texts, search, folder, &progress).unwrap();
     let found = runs::run(&texts, folder, &found, search, folder, &progress).unwrap();
     occurrences::run(&texts, folder, &found, search, &config, folder, &progress).unwrap();
     let mut passages = Scan::<Passage>::open(&folder.join(PASSAGES)).unwrap();
-    let mut found = Scan::<Found>::open(&folder.join(OCCURRENCES)).unwrap();
+    let mut found = Scan::<OccurrenceRun>::open(&folder.join(OCCURRENCES)).unwrap();
     let mut all = vec![Vec::new(); docs.len()];
     while let Some(passage) = passages.next().unwrap() {
         for _ in 0..passage.n_records {
@@ -112,6 +112,10 @@ pub(super) fn random_corpus(random: &mut SplitMix) -> Vec<Vec<u64>> {
     (0..n_docs).map(document).collect()
 }
 
+fn three_values(hash: u64) -> u64 {
+    hash % 3 * 2
+}
+
 /// For any length of grams, rule of selection and hash, the stages find the passages of the
 /// definition.
 #[test]
@@ -127,7 +131,7 @@ fn stages_find_what_brute_force_finds() {
         n_occurrences += expected.iter().map(Vec::len).sum::<usize>();
         for gram in 1..=n_tokens {
             for ties in [Ties::Robust, Ties::Rightmost] {
-                for rehash in [|hash| hash, |hash: u64| hash % 3 * 2] {
+                for rehash in [None, Some(three_values as fn(u64) -> u64)] {
                     let search = Search {
                         n_tokens,
                         gram,
@@ -145,15 +149,15 @@ fn stages_find_what_brute_force_finds() {
     assert!(n_occurrences > 500, "{n_occurrences} occurrences");
 }
 
-fn config(min: usize) -> Config {
-    Config {
+fn config(min: usize) -> PassagesConfig {
+    PassagesConfig {
         min,
-        ..Config::default()
+        ..PassagesConfig::default()
     }
 }
 
 /// Writes texts as JSON Lines, searches them, and returns the summary and the remaining texts.
-fn run(texts: &[&str], config: &Config) -> (Value, Vec<String>) {
+fn run(texts: &[&str], config: &PassagesConfig) -> (Value, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("in.jsonl");
     let lines = texts
@@ -189,7 +193,7 @@ fn check(texts: &[&str], min: usize, left: [&str; 3]) {
             min_left: 0,
             ..Remove::default()
         };
-        let config = Config {
+        let config = PassagesConfig {
             remove: Some(remove),
             ..config(min)
         };
@@ -264,7 +268,7 @@ fn versions_of_a_text() {
 #[test]
 fn scopes() {
     let left = |scope| {
-        let config = Config {
+        let config = PassagesConfig {
             scope,
             remove: Some(Remove::default()),
             ..config(3)
@@ -276,16 +280,16 @@ fn scopes() {
     assert_eq!(left(Scope::Within), ["a rose is ", "is a rose is"]);
 }
 
-fn units(unit: Unit, span: usize, min_words: u32, digits: Digits) -> Config {
-    Config {
-        text: Text::Units {
+fn units(unit: Unit, span: usize, min_words: u32, digits: Digits) -> PassagesConfig {
+    PassagesConfig {
+        text: TextElements::Units {
             unit,
             min_words,
             digits,
         },
         min: span,
         remove: Some(Remove::default()),
-        ..Config::default()
+        ..PassagesConfig::default()
     }
 }
 
@@ -324,7 +328,7 @@ fn cuts_at_units_and_seams() {
         "One two three four five.",
         "Zero.\nOne two. Three four. Five six.\nSeven.",
     ];
-    let remove = |cut, seam: &str| Config {
+    let remove = |cut, seam: &str| PassagesConfig {
         remove: Some(Remove {
             cut,
             seam: seam.to_owned(),
@@ -346,19 +350,19 @@ fn symbols_and_case_count_for_code() {
         "IF a RETURN b",
         "if (a) { return b; }",
     ];
-    let config = |text| Config {
+    let config = |text| PassagesConfig {
         text,
         remove: Some(Remove::default()),
         ..config(4)
     };
-    assert_eq!(run(&texts, &config(Text::Words)).1, texts[..1]);
-    assert_eq!(run(&texts, &config(Text::Symbols)).1, texts[..2]);
+    assert_eq!(run(&texts, &config(TextElements::Words)).1, texts[..1]);
+    assert_eq!(run(&texts, &config(TextElements::Symbols)).1, texts[..2]);
 }
 
 #[test]
 fn absurd_settings_are_refused() {
     for (min, times) in [(0, 2), (65_537, 2), (5, 1)] {
-        let config = Config {
+        let config = PassagesConfig {
             times: NonZeroU64::new(times).unwrap(),
             ..config(min)
         };

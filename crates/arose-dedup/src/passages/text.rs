@@ -38,6 +38,10 @@ pub(crate) struct Texts {
     folder: PathBuf,
 }
 
+/// Maximum memory for the records of documents, in bytes. If they take more, they are read when
+/// needed.
+const DOCS_ALLOWANCE: u64 = 4 << 20;
+
 /// Maximum number of documents in one batch.
 const MAX_BATCH: usize = 1 << 12;
 
@@ -66,33 +70,45 @@ impl Texts {
         &self,
         max_tokens: u64,
         progress: &Progress,
-        mut take: impl FnMut(&[(u32, Vec<u64>)]) -> Result<(), Error>,
+        mut take: impl FnMut(&[(u32, &[u64])]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut docs = self.docs()?;
-        let tokens = Column::<u64>::open(&self.path(TOKENS), 0)?;
+        let column = Column::<u64>::open(&self.path(TOKENS), 0)?;
         progress.expect(docs.left());
-        let (mut batch, mut n_tokens) = (Vec::new(), 0);
+        // The tokens of a batch follow each other in the file.
+        let (mut tokens, mut tokens_at) = (Vec::new(), 0);
         let mut doc = 0;
-        while let Some(record) = docs.next()? {
-            let mut own = vec![0; record.n_tokens as usize];
-            tokens.read_into(record.tokens_at, &mut own)?;
-            n_tokens += own.len() as u64;
-            batch.push((doc, own));
-            doc += 1;
-            if n_tokens >= max_tokens || batch.len() == MAX_BATCH {
-                take(&batch)?;
-                progress.advance(batch.len() as u64)?;
-                batch.clear();
-                n_tokens = 0;
+        loop {
+            let (mut lengths, mut n_tokens) = (Vec::new(), 0);
+            while n_tokens < max_tokens
+                && lengths.len() < MAX_BATCH
+                && let Some(record) = docs.next()?
+            {
+                lengths.push(record.n_tokens as usize);
+                n_tokens += u64::from(record.n_tokens);
+            }
+            tokens.resize(n_tokens as usize, 0);
+            column.read_into(tokens_at, &mut tokens)?;
+            tokens_at += n_tokens;
+            let mut rest = &tokens[..];
+            let mut batch = Vec::with_capacity(lengths.len());
+            for n in lengths {
+                let (own, after) = rest.split_at(n);
+                batch.push((doc, own));
+                rest = after;
+                doc += 1;
+            }
+            take(&batch)?;
+            progress.advance(batch.len() as u64)?;
+            if batch.is_empty() {
+                return Ok(());
             }
         }
-        take(&batch)?;
-        progress.advance(batch.len() as u64)
     }
 
     pub(crate) fn reader(&self) -> Result<TextReader, Error> {
         Ok(TextReader {
-            docs: Column::open(&self.path(DOCS), 0)?,
+            docs: Column::open(&self.path(DOCS), DOCS_ALLOWANCE)?,
             tokens: Column::open(&self.path(TOKENS), 0)?,
             starts: Column::open(&self.path(STARTS), 0)?,
             texts: Column::open(&self.path(TEXTS), 0)?,
@@ -154,6 +170,12 @@ impl TextReader {
         Ok(valid(bytes))
     }
 
+    /// Puts the bytes of a text into `out`.
+    fn text_into(&self, record: &TextRecord, out: &mut Vec<u8>) -> Result<(), Error> {
+        out.resize(record.n_bytes as usize, 0);
+        self.texts.read_into(record.text_at, out)
+    }
+
     /// Returns the bytes of the cells of a range of tokens.
     pub(crate) fn bytes(&self, doc: u32, tokens: Range<u32>) -> Result<Range<u32>, Error> {
         let record = self.docs.get(doc)?;
@@ -202,7 +224,7 @@ pub(crate) struct Places {
     reader: TextReader,
     doc: Option<u32>,
     starts: Vec<u32>,
-    text: String,
+    text: Vec<u8>,
     /// Number of characters before each block of the text; none if the text is ASCII.
     chars: Vec<u32>,
 }
@@ -216,7 +238,7 @@ impl Places {
             reader,
             doc: None,
             starts: Vec::new(),
-            text: String::new(),
+            text: Vec::new(),
             chars: Vec::new(),
         }
     }
@@ -232,22 +254,23 @@ impl Places {
         }
         let chars = bytes.map(|byte| {
             let (block, within) = (byte as usize / BLOCK, byte as usize % BLOCK);
-            self.chars[block] + n_chars(&self.text.as_bytes()[block * BLOCK..][..within])
+            self.chars[block] + n_chars(&self.text[block * BLOCK..][..within])
         });
         Ok([bytes, chars])
     }
 
     fn open(&mut self, doc: u32) -> Result<(), Error> {
         let record = self.reader.record(doc)?;
-        let cells = self.reader.cells(&record)?;
-        self.starts = cells.into_starts();
+        self.starts.resize(record.n_tokens as usize, 0);
+        let starts = &self.reader.starts;
+        starts.read_into(record.tokens_at, &mut self.starts)?;
         self.starts.push(record.n_bytes);
         self.chars.clear();
         if record.is_ascii == 0 {
-            self.text = self.reader.text(&record)?;
+            self.reader.text_into(&record, &mut self.text)?;
             let mut n = 0;
             self.chars.push(n);
-            for block in self.text.as_bytes().chunks(BLOCK) {
+            for block in self.text.chunks(BLOCK) {
                 n += n_chars(block);
                 self.chars.push(n);
             }
@@ -259,8 +282,12 @@ impl Places {
 
 /// Returns the number of characters that begin in a byte range.
 fn n_chars(bytes: &[u8]) -> u32 {
-    let is_start = |byte: &&u8| (**byte as i8) >= -64;
-    bytes.iter().filter(is_start).count() as u32
+    // A count of 128 fits into a byte, so that many bytes are counted at once.
+    let n_starts = |bytes: &[u8]| {
+        let starts = bytes.iter().map(|byte| u8::from((*byte as i8) >= -64));
+        u32::from(starts.sum::<u8>())
+    };
+    bytes.chunks(128).map(n_starts).sum()
 }
 
 fn valid(bytes: Vec<u8>) -> String {

@@ -1,4 +1,4 @@
-//! The windows of unsettled classes, one record each.
+//! The windows of classes whose groups are large or tied, one record each.
 //!
 //! The first member of a class writes a record for each of its windows, with the weight of the
 //! class. A sort by hash brings equal windows of all classes together. Each window gets its number
@@ -161,14 +161,14 @@ fn hand_in(reader: &TextReader, search: &Search, folder: &Path) -> Result<Sorted
     windows.finish()
 }
 
-/// Returns the unsettled classes by the place of their first member, so that tokens are read in
-/// order.
+/// Returns the classes of these groups by the place of their first member, so that tokens are read
+/// in order.
 fn firsts(search: &Search, folder: &Path) -> Result<Sorted<HandIn>, Error> {
     let mut classes = Scan::<Class>::open(&folder.join(CLASSES))?;
     let mut firsts = Sorter::new(&folder.join("firsts"), search.allowance);
     let mut number = 0;
     while let Some(class) = classes.next()? {
-        if class.is_settled == 0 {
+        if class.n_classes == 0 {
             firsts.push(HandIn {
                 tokens_at: class.tokens_at,
                 doc: class.doc,

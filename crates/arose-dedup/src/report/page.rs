@@ -18,23 +18,23 @@ use crate::results::{Pair, Summary};
 
 pub(crate) const STYLE: &str = include_str!("style.css");
 
-/// Inputs named at the top.
+/// Maximum number of inputs named at the top.
 const MAX_INPUTS: usize = 5;
 
-/// Characters shown of a setting or an input.
+/// Maximum number of characters shown of a setting or an input.
 pub(super) const MAX_VALUE: usize = 200;
 
-/// All that is shown.
+/// The data of the page.
 pub(super) struct Page<'a> {
     pub(super) summary: &'a Summary,
     pub(super) cluster_sizes: &'a BTreeMap<u32, u64>,
     pub(super) clusters: &'a [Cluster],
-    /// Of versions.
+    /// Groups of versions.
     pub(super) groups: &'a [Cluster],
     pub(super) sites: &'a [(String, Tally)],
     pub(super) pairs: &'a Pairs,
     pub(super) evidence: &'a Evidence,
-    /// What people said of sampled pairs, if anyone did.
+    /// The ratings of sampled pairs, if there are any.
     pub(super) ratings: Option<&'a Tables>,
 }
 
@@ -199,7 +199,7 @@ impl Page<'_> {
                 counted(counts.dropped_near, "near duplicate", "near duplicates"),
                 match counts.dropped_known {
                     0 => String::new(),
-                    n => format!(", and {} that the index held", Count(n)),
+                    n => format!(", and {} already in the index", Count(n)),
                 },
                 match counts.dropped_empty {
                     0 => String::new(),
@@ -207,7 +207,7 @@ impl Page<'_> {
                 },
                 match counts.dropped_filtered {
                     0 => String::new(),
-                    n => format!(", and {} that the filter rejects", Count(n)),
+                    n => format!(", and {} rejected by the filter", Count(n)),
                 },
                 match counts.dropped_superseded {
                     0 => String::new(),
@@ -330,7 +330,7 @@ impl Page<'_> {
         f.write_str("</figure>\n</div>\n")
     }
 
-    /// The numbers behind the plot, in powers of two.
+    /// Writes the values of the plot as a table, in powers of two.
     fn size_table(&self, f: &mut String) -> fmt::Result {
         let mut ranges: BTreeMap<u32, u64> = BTreeMap::new();
         for (size, count) in self.cluster_sizes {
@@ -380,7 +380,7 @@ impl Page<'_> {
                 f,
                 "<article class=\"cluster\"><h4>{}. {}</h4>\n<table><thead><tr>\
                  <th scope=\"col\">Document</th><th scope=\"col\">Similarity</th>\
-                 <th scope=\"col\">Fate</th></tr></thead><tbody>",
+                 <th scope=\"col\">Decision</th></tr></thead><tbody>",
                 i + 1,
                 counted(cluster.size.into(), "document", "documents")
             )?;
@@ -392,7 +392,7 @@ impl Page<'_> {
         f.write_str("</div>\n</section>\n")
     }
 
-    /// The largest groups of versions, which all stay.
+    /// Writes the largest groups of versions, all of which are kept.
     fn versions(&self, f: &mut String) -> fmt::Result {
         if self.groups.is_empty() {
             return Ok(());
@@ -416,7 +416,7 @@ impl Page<'_> {
                 counted(group.size.into(), "version", "versions")
             )?;
             for doc in group.kept.iter().chain(group.members.winners()) {
-                f.write_str("<tr class=\"stays\"><td>")?;
+                f.write_str("<tr class=\"kept\"><td>")?;
                 self.evidence.name(f, *doc)?;
                 f.write_str("</td></tr>\n")?;
             }
@@ -428,7 +428,7 @@ impl Page<'_> {
     fn member(&self, f: &mut String, doc: u64) -> fmt::Result {
         let detail = self.evidence.detail(doc);
         let kept = detail.is_some_and(|detail| detail.kept);
-        write!(f, "<tr{}><td>", if kept { " class=\"stays\"" } else { "" })?;
+        write!(f, "<tr{}><td>", if kept { " class=\"kept\"" } else { "" })?;
         self.evidence.name(f, doc)?;
         f.write_str("</td><td>")?;
         match detail.and_then(|detail| detail.similarity) {
@@ -444,7 +444,7 @@ impl Page<'_> {
                     f.write_str(" for ")?;
                     self.evidence.short_name(f, kept)?;
                 } else {
-                    f.write_str(" for a document of the index")?;
+                    f.write_str(" for a document in the index")?;
                 }
             }
             _ => f.write_str("kept")?,
@@ -456,12 +456,12 @@ impl Page<'_> {
         section(f, "sites", "Duplicates by site")?;
         if self.sites.is_empty() {
             return f.write_str(
-                "<p class=\"nothing\">No document with an address was dropped.</p></section>\n",
+                "<p class=\"nothing\">No document with a URL was dropped.</p></section>\n",
             );
         }
         f.write_str(
-            "<p>The sites that lost most documents, and the share of their documents that this \
-             is.</p>\n<table class=\"bars\"><thead><tr><th scope=\"col\">Site</th>\
+            "<p>Sites with the most dropped documents, and the share of each site's documents that \
+             was dropped.</p>\n<table class=\"bars\"><thead><tr><th scope=\"col\">Site</th>\
              <th scope=\"col\" class=\"n\">Dropped</th><th scope=\"col\" class=\"n\">of</th>\
              <th scope=\"col\" class=\"n\">Share</th><td></td></tr></thead><tbody>",
         )?;
@@ -488,9 +488,8 @@ impl Page<'_> {
             return f.write_str("<p class=\"nothing\">There are no pairs to show.</p></section>\n");
         }
         f.write_str(
-            "<p>A random sample of pairs from every similarity range. What only one of the two \
-             has is <mark>marked</mark>; case, punctuation and white space do not count and are \
-             not.</p>\n",
+            "<p>A random sample of pairs from every similarity range. Text found in only one \
+             document is <mark>marked</mark>; case, punctuation and whitespace are ignored.</p>\n",
         )?;
         if self.evidence.has_frames() {
             f.write_str(
@@ -522,10 +521,10 @@ impl Page<'_> {
             write!(f, "<span>unweighted <b>{unweighted:.3}</b></span> ")?;
         }
         if let Some(b_sim) = pair.b_sim {
-            write!(f, "<span>B <b>{b_sim}</b> of 6</span> ")?;
+            write!(f, "<span>B-sim <b>{b_sim}</b> of 6</span> ")?;
         }
         if let Some(c_sim) = pair.c_sim {
-            write!(f, "<span>C <b>{c_sim}</b> of 384</span> ")?;
+            write!(f, "<span>C-sim <b>{c_sim}</b> of 384</span> ")?;
         }
         writeln!(
             f,
@@ -542,7 +541,7 @@ impl Page<'_> {
     }
 }
 
-/// Opens a section.
+/// Writes the start of a section.
 pub(super) fn section(f: &mut String, id: &str, title: &str) -> fmt::Result {
     writeln!(
         f,
@@ -559,7 +558,7 @@ fn level_heading(f: &mut String, level: Level, count: u64) -> fmt::Result {
     )
 }
 
-/// Opens the table of the numbers behind a plot.
+/// Writes the start of a table with the values of a plot.
 fn numbers(f: &mut String, what: &str, of: &str) -> fmt::Result {
     write!(
         f,

@@ -13,7 +13,7 @@ use super::documents::Cluster;
 use super::html::{Count, Plain, Text, clip, counted, web_address};
 use super::pairs::Pairs;
 use super::side_by_side::{Showing, rows};
-use crate::results::{Detail, Pair, Repeated, Summary, Text as Readable, details, texts};
+use crate::results::{Detail, Pair, ReadText, Repeated, Summary, details, texts};
 
 /// Maximum number of characters shown of a name or a URL.
 const MAX_NAME: usize = 120;
@@ -24,7 +24,7 @@ const MAX_SHORT_NAME: usize = 40;
 /// The data of the shown documents.
 pub(super) struct Evidence {
     details: BTreeMap<u64, Detail>,
-    texts: BTreeMap<u64, Readable>,
+    texts: BTreeMap<u64, ReadText>,
     case: Case,
     /// The data of the policy `content`.
     repeated: Option<Repeated>,
@@ -104,8 +104,8 @@ impl Evidence {
             self.name(f, doc)?;
             if let Some(detail) = self.detail(doc) {
                 let tokens = counted(detail.n_tokens.into(), "token", "tokens");
-                let fate = if detail.kept { "kept" } else { "dropped" };
-                write!(f, "<span class=\"fate\">{tokens}, {fate}</span>")?;
+                let decision = if detail.kept { "kept" } else { "dropped" };
+                write!(f, "<span class=\"decision\">{tokens}, {decision}</span>")?;
             }
             f.write_str("</th>")?;
         }
@@ -148,7 +148,7 @@ fn address(f: &mut String, url: &str) -> fmt::Result {
 }
 
 /// Returns the reason why a text is not shown, if there is one.
-fn missing(f: &mut String, text: Option<&Readable>) -> fmt::Result {
+fn missing(f: &mut String, text: Option<&ReadText>) -> fmt::Result {
     let why = match text {
         Some(Err(why)) => why,
         Some(Ok(_)) => "This text could be read again, the other could not.",

@@ -175,7 +175,7 @@ fn run(f: &mut String, pieces: &Pieces<'_>, range: Range<usize>) -> fmt::Result 
     let tail = range.end - MAX_RUN..range.end;
     let n = Count((range.len() - 2 * MAX_RUN) as u64);
     run(f, pieces, head)?;
-    write!(f, "<span class=\"gap\"> [{n} tokens more] </span>")?;
+    write!(f, "<span class=\"gap\"> [{n} more tokens] </span>")?;
     run(f, pieces, tail)
 }
 

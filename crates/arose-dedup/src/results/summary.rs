@@ -1,6 +1,6 @@
 //! The summary of a run: `summary.json`.
 //!
-//! Only what is shown to people is read; fields that later versions add are skipped.
+//! Only the fields that are shown to people are read; fields of later versions are skipped.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -20,57 +20,57 @@ use crate::source::path_in;
 /// The numbers of a run.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Summary {
-    /// Of the program that made it.
+    /// The version of the program that made the run.
     pub version: String,
-    /// As they were named.
+    /// The inputs as passed by the user.
     pub inputs: Vec<String>,
-    /// The working directory of the run, as seen from the output directory.
+    /// The working directory of the run, relative to the output directory.
     #[serde(default, rename = "directory")]
     pub from_out: Option<String>,
-    /// Kept as they are: each policy has its own.
+    /// The settings, unchanged, because each policy has its own.
     pub settings: Map<String, Value>,
-    /// How many of what.
+    /// Counts of documents, records and pairs.
     pub counts: Counts,
     /// Estimated recall.
     #[serde(default)]
     pub recall: Recall,
-    /// What was omitted because a key was too common.
+    /// Pairs that were not compared because a key was too common.
     #[serde(default)]
     pub cap: Cap,
-    /// Input files that could not be read completely; the first of them.
+    /// The first input files that could not be read completely.
     #[serde(default)]
     pub incomplete_files: Vec<IncompleteFile>,
-    /// Files in directories whose format is unknown, by extension.
+    /// Number of files in directories whose format is unknown, by extension.
     #[serde(default)]
     pub unknown_files: BTreeMap<String, u64>,
-    /// Documents by the rules of quality that they fail, where it was measured.
+    /// Number of documents by the quality rules that they fail, if quality was measured.
     #[serde(default)]
     pub quality: Option<QualityCounts>,
-    /// What was done, in order.
+    /// The stages, in order.
     #[serde(default)]
     pub stages: Vec<Stage>,
-    /// Peak memory.
+    /// Peak memory in bytes.
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// How many of what.
+/// Counts of documents, records and pairs.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Counts {
-    /// Documents read: those kept and those dropped.
+    /// Documents read: the sum of kept and dropped ones.
     pub read: u64,
-    /// Documents that stay.
+    /// Kept documents.
     pub kept: u64,
-    /// Documents equal to one that stays.
+    /// Exact duplicates of kept documents.
     pub dropped_exact: u64,
-    /// Documents similar to one that stays.
+    /// Near duplicates of kept documents.
     pub dropped_near: u64,
-    /// Dropped because they were already in an index.
+    /// Documents dropped because they were already in an index.
     #[serde(default)]
     pub dropped_known: u64,
     /// Empty documents, dropped on request.
     #[serde(default)]
     pub dropped_empty: u64,
-    /// Documents that a filter of quality rejected.
+    /// Documents that a quality filter rejected.
     #[serde(default)]
     pub dropped_filtered: u64,
     /// Versions of pages that were fetched again later.
@@ -78,9 +78,9 @@ pub struct Counts {
     pub dropped_superseded: u64,
     /// Documents without text and images.
     pub empty: u64,
-    /// Documents under two shingles.
+    /// Documents shorter than two shingles.
     pub short: u64,
-    /// Records whose text is null. They are skipped, and stay in the kept output.
+    /// Records whose text is null. They are skipped, and are part of the kept output.
     #[serde(default)]
     pub null_text: u64,
     /// Input files that could not be read completely.
@@ -93,11 +93,11 @@ pub struct Counts {
     pub skipped: Skipped,
     /// Bytes of text.
     pub text_bytes: u64,
-    /// Pairs that were compared.
+    /// Candidate pairs that were compared.
     pub candidates: u64,
-    /// Pairs listed.
+    /// Listed pairs.
     pub pairs: u64,
-    /// Kept documents for which others were dropped.
+    /// Clusters of at least two documents.
     pub clusters: u64,
     /// Documents of the largest cluster.
     pub largest_cluster: u64,
@@ -110,7 +110,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Documents that do not stay.
+    /// Returns the number of dropped documents.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         let copies = self.dropped_exact.saturating_add(self.dropped_near);
@@ -130,50 +130,50 @@ impl Counts {
 /// Records that did not become documents.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Skipped {
-    /// All of them.
+    /// Number of all skipped records.
     pub total: u64,
-    /// How many for each reason.
+    /// Their number by reason.
     pub by_reason: BTreeMap<String, u64>,
 }
 
 /// Estimated recall.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Recall {
-    /// By the mathematics of the settings.
+    /// Computed from the settings.
     #[serde(default)]
     pub promised: Vec<Promise>,
-    /// By the pairs that were found.
+    /// Estimated from the pairs found.
     pub estimated: Option<f64>,
 }
 
-/// With what probability a pair of a similarity becomes a candidate.
+/// The probability that a pair of some similarity becomes a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Promise {
-    /// Of the pair.
+    /// The similarity of the pair.
     pub similarity: f64,
-    /// That it becomes a candidate.
+    /// The probability.
     pub probability: f64,
 }
 
-/// What was omitted because a key was too common.
+/// Pairs that were not compared because a key was too common.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Cap {
-    /// Keys that too many documents share.
+    /// Keys shared by too many documents.
     pub runs: u64,
-    /// Documents under them.
+    /// Documents with such keys.
     pub documents: u64,
-    /// Pairs that were not compared for that.
+    /// Pairs that were not compared for this reason.
     pub pairs_not_compared: u64,
 }
 
-/// One step of the run.
+/// A stage of the run.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Stage {
-    /// Of the stage.
+    /// Its name.
     pub name: String,
-    /// How long it took.
+    /// Its duration in seconds.
     pub seconds: f64,
-    /// How many records it dealt with.
+    /// Number of records processed.
     #[serde(default)]
     pub records: u64,
 }
@@ -200,33 +200,33 @@ impl Summary {
         }
     }
 
-    /// The directory at which relative sources start, for the run in `out`. Without a record it is
-    /// the working directory.
+    /// Returns the directory from which relative sources start, for the run in `out`. If it is not
+    /// recorded, that is the working directory.
     #[must_use]
     pub fn directory(&self, out: &Path) -> PathBuf {
         let Some(from_out) = &self.from_out else {
             return PathBuf::new();
         };
-        // Symbolic links are resolved first: `..` leads to the parent of what they lead to.
+        // Symbolic links are resolved first: `..` is the parent of their target.
         let out = out.canonicalize().unwrap_or_else(|_| out.to_owned());
         let directory = path_in(&out, from_out);
         directory.canonicalize().unwrap_or(directory)
     }
 
-    /// The file that the table of the run in `out` calls `source`.
+    /// Returns the path of the file that the table of the run in `out` calls `source`.
     #[must_use]
     pub fn source(&self, out: &Path, source: &str) -> PathBuf {
         path_in(&self.directory(out), source)
     }
 
-    /// The seed of random choices.
+    /// Returns the seed of random choices.
     #[must_use]
     pub fn seed(&self) -> u64 {
         let seed = self.settings.get("seed").and_then(Value::as_u64);
         seed.unwrap_or(0)
     }
 
-    /// Tokens per shingle.
+    /// Returns the number of tokens per shingle.
     #[must_use]
     pub fn shingle_length(&self) -> NonZeroUsize {
         let w = self.settings.get("w").and_then(Value::as_u64);
@@ -234,7 +234,7 @@ impl Summary {
         w.unwrap_or(arose::shingle::DEFAULT_W)
     }
 
-    /// How letters were compared.
+    /// Returns how upper and lower case were treated.
     #[must_use]
     pub fn case(&self) -> Case {
         match self.settings.get("case").and_then(Value::as_str) {
@@ -243,17 +243,13 @@ impl Summary {
         }
     }
 
-    /// How the input was read, so that it can be read again.
+    /// Returns the settings with which the input was read, so that it can be read again.
     #[must_use]
     pub fn reading(&self) -> Config {
         let mut config = Config::default();
         let text = |name: &str| self.settings.get(name).and_then(Value::as_str);
-        config.html.mode = match text("mode") {
-            Some("visible") => Mode::Visible,
-            Some("content") => Mode::Content,
-            Some("plain") => Mode::Plain,
-            _ => Mode::Henzinger,
-        };
+        let is_named = |mode: &Mode| text("mode") == Some(mode.as_str());
+        config.html.mode = Mode::ALL.into_iter().find(is_named).unwrap_or_default();
         config.statuses = match text("statuses") {
             Some("success") => Statuses::Success,
             _ => Statuses::Any,
@@ -280,7 +276,7 @@ impl Summary {
     }
 }
 
-/// Numbers of files by kind in words, the most frequent kind first: `.py 12, .rst 3`.
+/// Formats numbers of files by kind, the most frequent kind first: `.py 12, .rst 3`.
 #[must_use]
 pub fn kinds(files: &BTreeMap<String, u64>) -> String {
     let mut kinds: Vec<(&String, &u64)> = files.iter().collect();

@@ -15,7 +15,7 @@ use crate::source::path_in;
 const MAX_BYTES: usize = 8 << 20;
 
 /// A text, or the reason why it is missing.
-pub type Text = Result<String, &'static str>;
+pub type ReadText = Result<String, &'static str>;
 
 const GONE: &str = "Its source no longer exists.";
 const CHANGED: &str = "Its source has changed since, or its record is too large to be shown.";
@@ -27,7 +27,7 @@ pub fn texts(
     documents: &BTreeMap<u64, Detail>,
     directory: &Path,
     config: &Config,
-) -> BTreeMap<u64, Text> {
+) -> BTreeMap<u64, ReadText> {
     let limits = Limits {
         record_bytes: config.limits.record_bytes.min(MAX_BYTES),
         line_bytes: config.limits.line_bytes.min(MAX_BYTES),
@@ -71,7 +71,7 @@ fn by_source(documents: &BTreeMap<u64, Detail>) -> BTreeMap<&str, Places> {
 }
 
 /// Returns the text of a document if it is still that of the run, by the digest that the run used.
-fn checked(found: Option<Document>, detail: Option<&Detail>) -> Text {
+fn checked(found: Option<Document>, detail: Option<&Detail>) -> ReadText {
     let document = found.ok_or(CHANGED)?;
     let digests = [document.content_digest(), document.digest].map(|digest| digest.to_string());
     match detail.is_some_and(|detail| digests.contains(&detail.digest)) {

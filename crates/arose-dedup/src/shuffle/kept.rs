@@ -20,7 +20,7 @@ use super::wire::{Cursor, Message, Sink, records};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Empty};
-use crate::error::Change;
+use crate::error::InputChange;
 use crate::losses::{IncompleteFile, refuse_lost};
 use crate::record::EMPTY;
 use crate::source::path_text;
@@ -188,7 +188,7 @@ pub fn copy_kept(
     if copied.missing > 0 {
         return Err(Error::InputChanged {
             path: source.to_owned(),
-            change: Change::Content,
+            change: InputChange::Content,
         });
     }
     let lost = copied.lost.as_ref().map(IncompleteFile::from);
@@ -212,7 +212,7 @@ fn copy_lines(source: &Path, kept: &[Position], mut out: impl Write) -> Result<(
         if n == 0 {
             return Err(Error::InputChanged {
                 path: source.to_owned(),
-                change: Change::Content,
+                change: InputChange::Content,
             });
         }
         at = position.offset + n as u64;

@@ -108,14 +108,14 @@ struct Cutter<F> {
     sources: BTreeMap<PathBuf, u32>,
     /// The last source, and its number in the chunk.
     last: Option<(Arc<Path>, u32)>,
-    found: Found,
+    found: ReadCounts,
     /// Writes the columns, if chunks are not to contain them.
     file: Option<ChunkWriter>,
     give: F,
 }
 
 #[derive(Default)]
-struct Found {
+struct ReadCounts {
     n_docs: u64,
     n_tokens: u64,
     n_empty: u64,
@@ -139,7 +139,7 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
             docs: Docs::default(),
             sources: BTreeMap::new(),
             last: None,
-            found: Found::default(),
+            found: ReadCounts::default(),
             file: file.transpose()?,
             give,
         })

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use arose::digest::digest64;
 use arose::mix::mix;
 use arrow_array::RecordBatch;
 use bytemuck::{Pod, Zeroable};
@@ -25,6 +24,7 @@ use crate::record::{DocRecord, EMPTY, Ordinal, SHORT, Vectors};
 use crate::results::repeated;
 use crate::sorter::Sorter;
 use crate::stage::counts::{Framed, MIN_PAGES};
+use crate::stage::sites::page_of;
 use crate::stage::weigher::{Others, Weigher, key, others, salt};
 
 /// A document under its site and its page.
@@ -84,7 +84,7 @@ impl Step for Pages {
             let url = docs.name(record)?.url;
             let page = SiteDoc {
                 site: vectors.site,
-                url: url.map_or(doc.into(), |url| digest64(url.as_bytes())),
+                url: page_of(url.as_deref(), record),
                 doc: doc.into(),
             };
             let part = self.0.part_of(mix(page.site));

@@ -118,7 +118,9 @@ impl Step for Documents {
                 let nowhere = Path::new("");
                 let source = docs.sources.get(record.source as usize);
                 let source = source.map_or(nowhere, |source| source);
-                rows.push(doc, &docs.name(record)?, record, source, &verdict);
+                let name = docs.name(record)?;
+                let name = (&*name.id, name.url.as_deref());
+                rows.push(doc, name, record, source, &verdict);
                 doc += 1;
             }
             let batch = RecordBatch::try_new(Arc::new(document_schema()), rows.finish());

@@ -82,9 +82,11 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Candidates, Error> {
-    let active = active(read, exact)?;
+    let keyed = comparable(read)?;
+    let active = without_copies(keyed.clone(), exact)?;
     let stage = Stage {
         active: &active,
+        keyed: &keyed,
         config,
         folder,
         progress,
@@ -115,16 +117,26 @@ pub(crate) fn none(folder: &Path) -> Result<Candidates, Error> {
 /// Returns the documents that may have near duplicates: not short, and not an exact duplicate of an
 /// earlier one.
 pub(crate) fn active(read: &Path, exact: &Path) -> Result<Flags, Error> {
+    without_copies(comparable(read)?, exact)
+}
+
+/// Returns the documents that are not short. These have keys.
+fn comparable(read: &Path) -> Result<Flags, Error> {
     let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
-    let mut active = Flags::new(docs.left() as usize);
-    for place in 0..active.len() {
+    let mut comparable = Flags::new(docs.left() as usize);
+    for place in 0..comparable.len() {
         if docs
             .next()?
             .is_some_and(|doc| doc.flags & (SHORT | EMPTY) == 0)
         {
-            active.set(place);
+            comparable.set(place);
         }
     }
+    Ok(comparable)
+}
+
+/// Returns these documents without exact duplicates of earlier ones.
+fn without_copies(mut active: Flags, exact: &Path) -> Result<Flags, Error> {
     let mut copies = Scan::<Copied>::open(&exact.join(COPIES))?;
     while let Some(copy) = copies.next()? {
         active.unset(copy.doc as usize);
@@ -142,6 +154,8 @@ struct BucketsMade {
 /// The inputs of the stage.
 struct Stage<'a> {
     active: &'a Flags,
+    /// The documents whose keys the first stage has written.
+    keyed: &'a Flags,
     config: &'a Config,
     folder: &'a Path,
     progress: &'a Progress,
@@ -168,16 +182,21 @@ impl Stage<'_> {
         let made: Option<BucketsMade> = read_json(&path)?;
         let n_tables = tables.n_tables();
         if made.is_none_or(|made| made.boot != boot()) {
-            if let Some(sketches) = sketches {
-                write_keys(tables, sketches, self.active.len(), keys)?;
-            }
             let Self {
                 active,
                 config,
                 folder,
                 progress,
+                ..
             } = self;
-            write_buckets(keys, n_tables, active, config, folder, progress)?;
+            let flags = match sketches {
+                None => self.keyed,
+                Some(sketches) => {
+                    write_keys(tables, sketches, active.len(), keys)?;
+                    &Flags::all(active.len())
+                }
+            };
+            write_buckets(keys, n_tables, [active, flags], config, folder, progress)?;
             write_json(&path, &BucketsMade { boot: boot() })?;
         }
         // From here on, a run that was killed resumes with the buckets.
@@ -194,8 +213,9 @@ impl Stage<'_> {
             config,
             folder,
             progress,
+            ..
         } = self;
-        let mut out = Found::new(config, folder)?;
+        let mut out = CandidateSorters::new(config, folder)?;
         let large = Buckets::all_members(folder, active.len())?;
         let large = Arc::new(Chosen::new(large));
         let gathered = folder.join("gathered");
@@ -220,7 +240,7 @@ impl Stage<'_> {
         &self,
         tables: &T,
         open: impl Fn(&Arc<Chosen>) -> Result<S, Error>,
-        out: &mut Found,
+        out: &mut CandidateSorters,
     ) -> Result<(), Error> {
         let Self { config, folder, .. } = self;
         let pairs = folder.join(MET);
@@ -267,7 +287,7 @@ pub(crate) fn clean(folder: &Path) -> Result<(), Error> {
 }
 
 /// The results so far.
-struct Found {
+struct CandidateSorters {
     pairs: Sorter<PairKey>,
     /// The destination of all pairs, if they are requested, and the directory of the final file.
     all: Option<Sorter<PairKey>>,
@@ -276,7 +296,7 @@ struct Found {
     tally: Tally,
 }
 
-impl Found {
+impl CandidateSorters {
     fn new(config: &Config, folder: &Path) -> Result<Self, Error> {
         let sorter = |folder: &Path| Sorter::new(&folder.join("pairs"), config.part(8));
         let all = folder.join(ALL);
@@ -353,7 +373,7 @@ struct Search<'a, T: Tables> {
     cap: usize,
     /// Tables and keys of huge buckets so far.
     huge: BTreeSet<(u32, u64)>,
-    out: &'a mut Found,
+    out: &'a mut CandidateSorters,
     /// Pairs that are tested before their results are stored.
     wave_pairs: usize,
 }

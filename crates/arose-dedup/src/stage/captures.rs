@@ -1,13 +1,14 @@
-//! Before the first stage: which documents are versions of pages that were fetched again later?
+//! Before the first stage: finds the versions of pages that were fetched again later.
 //!
-//! *Question.* An archive has several captures of a URL, and only what is there now is wanted.
-//! *Idea.* Read the input once for URLs and times alone, sort them, and take the last one of every
-//! URL. A revisit record says that a page was as in an earlier capture, so that one counts as
-//! fetched then: a page that went back to its first version has that one for its last. If the
-//! record names a page of another URL, no capture of this one is current.
+//! *Question.* An archive has several captures of a URL, and only the current content is wanted.
+//! *Idea.* First read only the URLs and times of the input, sort them, and take the last capture of
+//! each URL. A revisit record says that a page was the same as in an earlier capture, so that
+//! capture counts as fetched at the time of the revisit. If a page returned to its first version,
+//! that version is therefore the last one. If the record names a page of another URL, no capture of
+//! this URL is current.
 //!
 //! Documents without a URL or a time are always current. *Cost.* The input is read twice; 48 bytes
-//! per document, sorted out of core.
+//! per document, sorted on disk if they do not fit into memory.
 
 use std::path::{Path, PathBuf};
 
@@ -21,15 +22,15 @@ use crate::sorter::Sorter;
 use crate::stage::urls::normal_url;
 use crate::{Error, Progress};
 
-/// The ordinals of documents that are not current, in order.
+/// File with the ordinals of documents that are not current, in order.
 const SUPERSEDED_DOCS: &str = "superseded";
 
-/// A capture of a URL. The one that comes first was made last.
+/// A capture of a URL. The first one in this order was made last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Capture {
     url: [u64; 2],
-    /// The time and the ordinal, such that later ones are smaller.
+    /// The time, inverted so that later ones are smaller.
     time: u64,
     doc: u64,
     kind: u64,
@@ -37,24 +38,25 @@ struct Capture {
     named: u64,
 }
 
-/// A document with its text, and revisit records that name a capture of their own or another URL.
+/// Kinds: a document with its text; a revisit record that names a capture of its own URL; one that
+/// names another URL.
 const DOCUMENT: u64 = 0;
 const AS_BEFORE: u64 = 1;
 const AS_ANOTHER: u64 = 2;
 
-/// A number that is smaller for later times.
+/// Returns a number that is smaller for later times.
 fn later_first(time: i64) -> u64 {
     !(time as u64 ^ 1 << 63)
 }
 
-/// The documents of a run that are not current, asked in the order of the input.
+/// The documents of a run that are not current, to be looked up in input order.
 pub(crate) struct Superseded {
     docs: Option<Scan<u64>>,
     next: Option<u64>,
 }
 
 impl Superseded {
-    /// Finds them, unless all versions are wanted or they were found before.
+    /// Finds these documents, unless all versions are wanted or the file already exists.
     pub(crate) fn find(
         inputs: &[PathBuf],
         config: &Config,
@@ -71,7 +73,7 @@ impl Superseded {
         let path = folder.join(SUPERSEDED_DOCS);
         if !path.exists() {
             let found = superseded(inputs, config, corpus, folder, progress)?;
-            // A file that is there is whole.
+            // An existing file is complete.
             let part = folder.join("superseded.part");
             found.write(&part)?;
             std::fs::rename(&part, &path).map_err(Error::io("rename", &part))?;
@@ -84,7 +86,7 @@ impl Superseded {
         })
     }
 
-    /// Whether a document is one. Asked of ever later ones.
+    /// Returns whether a document is not current. Documents must be requested in ascending order.
     pub(crate) fn has(&mut self, doc: u64) -> Result<bool, Error> {
         let Some(docs) = &mut self.docs else {
             return Ok(false);
@@ -96,7 +98,7 @@ impl Superseded {
     }
 }
 
-/// The ordinals of superseded documents, to be sorted.
+/// Returns the ordinals of superseded documents, to be sorted.
 fn superseded(
     inputs: &[PathBuf],
     config: &Config,
@@ -135,7 +137,7 @@ fn superseded(
         }
         let is_current = is_new || (last.kind == AS_BEFORE && last.named == capture.time);
         if is_current {
-            // Of several captures at the time that is named the first one counts.
+            // If several captures have the named time, the first one counts.
             last.kind = DOCUMENT;
         } else {
             found.push(!capture.doc)?;
@@ -144,8 +146,8 @@ fn superseded(
     Ok(found)
 }
 
-/// Whether an item of the input is a document of the run, and its capture if URL and time are
-/// known.
+/// Returns whether an item of the input is a document of the run, and its capture if URL and time
+/// are known.
 fn capture(item: &Item) -> (bool, Option<Capture>) {
     let Item::Document(document) = item else {
         return (false, None);

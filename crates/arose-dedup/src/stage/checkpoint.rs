@@ -43,6 +43,8 @@ pub(crate) struct Checkpoint {
     pub(crate) tokens: TokenState,
     /// Number of stored sketches.
     pub(crate) n_sketches: u64,
+    /// Number of documents with keys.
+    pub(crate) n_keyed: u64,
     pub(crate) n_name_bytes: u64,
     pub(crate) n_nulls: u64,
     pub(crate) n_sources: u64,

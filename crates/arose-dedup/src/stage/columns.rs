@@ -8,9 +8,11 @@ use arose::rule::Criterion;
 use arose_corpus::{Bookmark, Position, Reason, Warning};
 
 use crate::Error;
+use crate::background::Background;
 use crate::column::Writer;
 use crate::config::Config;
 use crate::dictionary::TokenWriter;
+use crate::names;
 use crate::record::{
     DocRecord, EMPTY, FILTERED, NOT_FETCHED, NOT_STORED, NullText, SHORT, SUPERSEDED, Samples,
     Vectors,
@@ -62,11 +64,57 @@ pub(crate) struct Columns {
     waiting: Option<Waiting>,
     source_numbers: BTreeMap<PathBuf, u32>,
     pub(crate) found: Read,
+    spent: Spent,
+}
+
+/// A row as the worker threads send it.
+type BoxedRow = Box<DocRow>;
+
+/// Rows that were written. Worker threads have allocated them, and it takes a tenth of the time of
+/// the thread that writes to give their memory back, so another thread does it.
+struct Spent {
+    rows: Vec<BoxedRow>,
+    n_tokens: usize,
+    background: Option<Arc<Background>>,
+}
+
+impl Spent {
+    /// Number of rows whose memory is given back together.
+    const N_ROWS: usize = 256;
+    /// Maximum number of tokens of these. A row with more is not worth waiting for.
+    const N_TOKENS: usize = 1 << 14;
+
+    fn new(background: Option<&Arc<Background>>) -> Self {
+        Self {
+            rows: Vec::new(),
+            n_tokens: 0,
+            background: background.cloned(),
+        }
+    }
+
+    fn push(&mut self, row: BoxedRow) {
+        let n_tokens = row.tokens.len();
+        let Some(background) = &self.background else {
+            return;
+        };
+        if n_tokens >= Self::N_TOKENS {
+            return;
+        }
+        self.n_tokens += n_tokens;
+        self.rows.push(row);
+        if self.rows.len() >= Self::N_ROWS || self.n_tokens >= Self::N_TOKENS {
+            self.n_tokens = 0;
+            let rows = std::mem::take(&mut self.rows);
+            // If the thread has ended, the next write says so.
+            let _ = background.run(move || drop(rows));
+        }
+    }
 }
 
 /// Sketches being written.
 enum Sketches {
-    /// Keys of all documents, and sketches of some, by their position in the record.
+    /// Keys of all documents that may have near duplicates, and sketches of some, by their position
+    /// in the record.
     Samples {
         keys: KeyWriter,
         samples: Writer<Samples>,
@@ -77,33 +125,46 @@ enum Sketches {
 }
 
 impl Sketches {
-    fn create(folder: &Path, config: &Config) -> Result<Self, Error> {
+    fn create(
+        background: Option<&Arc<Background>>,
+        folder: &Path,
+        config: &Config,
+    ) -> Result<Self, Error> {
         Ok(match config.policy.criterion {
             Criterion::Jaccard(threshold) => {
                 let n_tables = Bands::new(config, threshold)?.n_tables();
                 Self::Samples {
-                    keys: KeyWriter::create(folder, n_tables)?,
-                    samples: Writer::create(&folder.join(SAMPLES))?,
-                    features: Writer::create(&folder.join(FEATURES))?,
+                    keys: KeyWriter::create(background, folder, n_tables)?,
+                    samples: Writer::create_on(background, &folder.join(SAMPLES))?,
+                    features: Writer::create_on(background, &folder.join(FEATURES))?,
                 }
             }
-            _ => Self::Vectors(Writer::create(&folder.join(VECTORS))?),
+            _ => Self::Vectors(Writer::create_on(background, &folder.join(VECTORS))?),
         })
     }
 
-    /// Resumes after `n_sketches` sketches of `n_docs` documents.
-    fn resume(folder: &Path, config: &Config, there: &Checkpoint) -> Result<Self, Error> {
-        let (n_docs, n_sketches) = (there.n_documents, there.n_sketches);
+    /// Resumes after the sketches and keys at a checkpoint.
+    fn resume(
+        background: Option<&Arc<Background>>,
+        folder: &Path,
+        config: &Config,
+        there: &Checkpoint,
+    ) -> Result<Self, Error> {
+        let n_sketches = there.n_sketches;
         Ok(match config.policy.criterion {
             Criterion::Jaccard(threshold) => {
                 let n_tables = Bands::new(config, threshold)?.n_tables();
                 Self::Samples {
-                    keys: KeyWriter::resume(folder, n_tables, n_docs)?,
-                    samples: Writer::resume(&folder.join(SAMPLES), n_sketches)?,
-                    features: Writer::resume(&folder.join(FEATURES), n_sketches)?,
+                    keys: KeyWriter::resume(background, folder, n_tables, there.n_keyed)?,
+                    samples: Writer::resume_on(background, &folder.join(SAMPLES), n_sketches)?,
+                    features: Writer::resume_on(background, &folder.join(FEATURES), n_sketches)?,
                 }
             }
-            _ => Self::Vectors(Writer::resume(&folder.join(VECTORS), n_sketches)?),
+            _ => Self::Vectors(Writer::resume_on(
+                background,
+                &folder.join(VECTORS),
+                n_sketches,
+            )?),
         })
     }
 
@@ -111,6 +172,14 @@ impl Sketches {
         match self {
             Self::Samples { samples, .. } => samples.len(),
             Self::Vectors(vectors) => vectors.len(),
+        }
+    }
+
+    /// Returns the number of documents with keys.
+    fn n_keyed(&self) -> u64 {
+        match self {
+            Self::Samples { keys, .. } => keys.len(),
+            Self::Vectors(_) => 0,
         }
     }
 
@@ -153,25 +222,30 @@ impl Sketches {
 
 impl Columns {
     pub(crate) fn create(folder: &Path, config: &Config) -> Result<Self, Error> {
+        let background = Background::start();
+        let background = background.as_ref();
         Ok(Self {
             n_rows: 0,
             sources: Lines::create(&folder.join(SOURCES))?,
-            docs: Writer::create(&folder.join(DOCS))?,
-            names: Writer::create(&folder.join(NAMES))?,
-            tokens: TokenWriter::create(folder)?,
-            sketches: Sketches::create(folder, config)?,
+            docs: Writer::create_on(background, &folder.join(DOCS))?,
+            names: Writer::create_on(background, &folder.join(NAMES))?,
+            tokens: TokenWriter::create(background, folder)?,
+            sketches: Sketches::create(background, folder, config)?,
             quality: QualityColumn::create(folder, config)?,
             last: None,
             nulls: Writer::create(&folder.join(NULLS))?,
             waiting: None,
             source_numbers: BTreeMap::new(),
             found: Read::default(),
+            spent: Spent::new(background),
         })
     }
 
     /// Resumes from a checkpoint.
     pub(crate) fn resume(folder: &Path, config: &Config, there: Checkpoint) -> Result<Self, Error> {
-        let sketches = Sketches::resume(folder, config, &there)?;
+        let background = Background::start();
+        let background = background.as_ref();
+        let sketches = Sketches::resume(background, folder, config, &there)?;
         let mut found = there.found;
         let sources = Lines::resume(&folder.join(SOURCES), there.n_sources, &mut found.sources)?;
         let numbered = found.sources.iter().zip(0..);
@@ -185,15 +259,16 @@ impl Columns {
                 .map(|(source, number)| (source.path.clone(), number))
                 .collect(),
             sources,
-            docs: Writer::resume(&folder.join(DOCS), there.n_docs)?,
-            names: Writer::resume(&folder.join(NAMES), there.n_name_bytes)?,
-            tokens: TokenWriter::resume(folder, there.tokens)?,
+            docs: Writer::resume_on(background, &folder.join(DOCS), there.n_docs)?,
+            names: Writer::resume_on(background, &folder.join(NAMES), there.n_name_bytes)?,
+            tokens: TokenWriter::resume(background, folder, there.tokens)?,
             sketches,
             quality: QualityColumn::resume(folder, config, there.n_documents)?,
             last,
             nulls: Writer::resume(&folder.join(NULLS), there.n_nulls)?,
             waiting: there.waiting.and_then(|bytes| bytes.record()),
             found,
+            spent: Spent::new(background),
         })
     }
 
@@ -217,6 +292,7 @@ impl Columns {
             n_docs: self.docs.len(),
             tokens: self.tokens.flush()?,
             n_sketches: self.sketches.len(),
+            n_keyed: self.sketches.n_keyed(),
             n_name_bytes: self.names.len(),
             n_nulls: self.nulls.len(),
             n_sources: self.found.sources.len() as u64,
@@ -226,7 +302,7 @@ impl Columns {
         })
     }
 
-    pub(crate) fn push(&mut self, row: &DocRow) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, row: BoxedRow) -> Result<(), Error> {
         if self.docs.len() == u64::from(u32::MAX) - 1 {
             return Err(Error::TooManyDocuments);
         }
@@ -238,7 +314,7 @@ impl Columns {
             dictionary: tokens.dictionary,
             names_at: self.names.len(),
             source: self.source(&row.source)?,
-            sketch_at: self.sketches.push(row)?,
+            sketch_at: self.sketches.push(&row)?,
             ..row.record
         };
         self.waiting = Some(Waiting::Document(record));
@@ -246,7 +322,7 @@ impl Columns {
             self.quality.push(quality)?;
             self.found.quality.add(quality, &row.name());
         }
-        self.push_names(row)?;
+        names::write(&mut self.names, &row.name(), row.url.as_deref())?;
         let found = &mut self.found;
         found.n_docs += 1;
         found.n_tokens += row.tokens.len() as u64;
@@ -257,6 +333,7 @@ impl Columns {
         found.n_fetched += u64::from(record.fetched != NOT_FETCHED);
         found.n_weighted += u64::from(!record.weight.is_nan());
         found.n_short += u64::from(record.flags & (SHORT | EMPTY) == SHORT);
+        self.spent.push(row);
         Ok(())
     }
 
@@ -276,17 +353,6 @@ impl Columns {
             Waiting::Document(record) => self.docs.push(&DocRecord { end, ..record }),
             Waiting::Null(record) => self.nulls.push(&NullText { end, ..record }),
         }
-    }
-
-    /// Two lengths, then the bytes of ID and URL; a missing URL has length `u32::MAX`.
-    fn push_names(&mut self, row: &DocRow) -> Result<(), Error> {
-        let id = row.name();
-        let n_url = row.url.as_ref().map_or(u32::MAX, |url| url.len() as u32);
-        self.names.extend(&(id.len() as u32).to_le_bytes())?;
-        self.names.extend(&n_url.to_le_bytes())?;
-        self.names.extend(id.as_bytes())?;
-        self.names
-            .extend(row.url.as_deref().unwrap_or_default().as_bytes())
     }
 
     fn source(&mut self, path: &Arc<Path>) -> Result<u32, Error> {

@@ -94,8 +94,8 @@ impl OpenIndex {
 
     fn n_docs(&self) -> Result<u64, Error> {
         Ok(match self {
-            Self::Reader(reader) => reader.stats().n_docs,
-            Self::Writer(index) => index.stats()?.n_docs,
+            Self::Reader(reader) => reader.status().n_docs,
+            Self::Writer(index) => index.status()?.n_docs,
         })
     }
 
@@ -167,16 +167,24 @@ impl Sketches {
         })
     }
 
+    /// Returns the names of documents in an index, and their sketches.
+    pub(crate) fn all(&self, rows: Vec<(DocRecord, Name)>) -> Result<Vec<(String, Sketch)>, Error> {
+        let sketched = rows.into_par_iter();
+        let sketched = sketched.map(|(record, name)| self.of(&record, name));
+        sketched.collect()
+    }
+
     /// Returns the name of a document in an index, and its sketch.
     pub(crate) fn of(&self, record: &DocRecord, name: Name) -> Result<(String, Sketch), Error> {
         let tokens = self.tokens(record)?;
         let host = name.url.as_deref().and_then(host);
-        let sketch = self
+        let mut sketch = self
             .sketcher
             .sketch_of_tokens(&tokens, record.content(), host);
-        let name = self.name(record, name);
-        let sketch = sketch.of_page(&name);
-        Ok((name, sketch))
+        if let Some(url) = &name.url {
+            sketch = sketch.of_page(url);
+        }
+        Ok((self.name(record, name), sketch))
     }
 
     /// Returns the name given by [`index::name`](crate::index::name), or the ID of a document of a

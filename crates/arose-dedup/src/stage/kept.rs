@@ -16,7 +16,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::column::Scan;
 use crate::config::Config;
-use crate::error::Change;
+use crate::error::InputChange;
 use crate::losses::{IncompleteFile, refuse_lost};
 use crate::record::NullText;
 use crate::sorter::{Sorted, Sorter};
@@ -269,7 +269,7 @@ fn copy_records(
     if kept.missing > 0 {
         return Err(Error::InputChanged {
             path: source.path.clone(),
-            change: Change::Content,
+            change: InputChange::Content,
         });
     }
     Ok(())

@@ -1,18 +1,20 @@
 //! Keys of documents on disk, and the buckets of documents that share a key.
 //!
-//! The keys of a table are a column of five bytes per document, in the order of the documents. The
-//! columns are read one after the other. The documents of a table are sorted by key, on disk if
-//! they do not fit into memory, and those with equal keys form a bucket. Buckets of a few documents
-//! are written as pairs, each once even if it is in several tables. Larger buckets are written as a
-//! number of documents, followed by the documents. Memory: a quarter of the allowance, and an
-//! eighth for the pairs, whatever the size of the buckets. Disk: eight bytes per document in
-//! addition to the columns, and eight per pair.
+//! The keys of a table are a column of five bytes per document with a sketch, in the order of the
+//! documents. The columns are read one after the other. The documents of a table are sorted by key,
+//! on disk if they do not fit into memory, and those with equal keys form a bucket. Buckets of a
+//! few documents are written as pairs, each once even if it is in several tables. Larger buckets
+//! are written as a number of documents, followed by the documents. Memory: a quarter of the
+//! allowance, and an eighth for the pairs, whatever the size of the buckets. Disk: eight bytes per
+//! document in addition to the columns, and eight per pair.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::background::Background;
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
 use crate::lookup::Flags;
@@ -62,15 +64,26 @@ pub(crate) struct KeyWriter {
 }
 
 impl KeyWriter {
-    pub(crate) fn create(folder: &Path, n_tables: u32) -> Result<Self, Error> {
-        let columns = (0..n_tables).map(|table| Writer::create(&column_path(folder, table)));
+    /// Creates the columns, which the thread writes, if there is one.
+    pub(crate) fn create(
+        background: Option<&Arc<Background>>,
+        folder: &Path,
+        n_tables: u32,
+    ) -> Result<Self, Error> {
+        let create = |table| Writer::create_on(background, &column_path(folder, table));
+        let columns = (0..n_tables).map(create);
         Ok(Self::of(columns.collect::<Result<_, Error>>()?))
     }
 
-    /// Resumes after the first documents.
-    pub(crate) fn resume(folder: &Path, n_tables: u32, n_docs: u64) -> Result<Self, Error> {
-        let columns =
-            (0..n_tables).map(|table| Writer::resume(&column_path(folder, table), n_docs));
+    /// Resumes after the keys of this many documents.
+    pub(crate) fn resume(
+        background: Option<&Arc<Background>>,
+        folder: &Path,
+        n_tables: u32,
+        n_keyed: u64,
+    ) -> Result<Self, Error> {
+        let resume = |table| Writer::resume_on(background, &column_path(folder, table), n_keyed);
+        let columns = (0..n_tables).map(resume);
         Ok(Self::of(columns.collect::<Result<_, Error>>()?))
     }
 
@@ -82,15 +95,15 @@ impl KeyWriter {
         }
     }
 
-    /// Writes the keys of the next document in all tables; none if it has no sketch.
+    /// Returns the number of documents whose keys were written.
+    pub(crate) fn len(&self) -> u64 {
+        let n_waiting = self.waiting.len() / self.columns.len().max(1);
+        self.columns.first().map_or(0, Writer::len) + n_waiting as u64
+    }
+
+    /// Writes the keys of the next document in all tables; nothing if it has none.
     pub(crate) fn push(&mut self, keys: &[Key]) -> Result<(), Error> {
-        match keys.is_empty() {
-            true => {
-                let end = self.waiting.len() + self.columns.len();
-                self.waiting.resize(end, Key::default());
-            }
-            false => self.waiting.extend_from_slice(keys),
-        }
+        self.waiting.extend_from_slice(keys);
         match self.waiting.len() >= BLOCK * self.columns.len() {
             true => self.write(),
             false => Ok(()),
@@ -123,7 +136,7 @@ pub(crate) fn write_keys<T: Tables>(
     n_docs: usize,
     folder: &Path,
 ) -> Result<(), Error> {
-    let mut out = KeyWriter::create(folder, tables.n_tables())?;
+    let mut out = KeyWriter::create(Background::start().as_ref(), folder, tables.n_tables())?;
     let sketches = Column::<T::Sketch>::open(sketches, 0)?;
     let n_at_once = 2 * BLOCK * rayon::current_num_threads();
     for start in (0..n_docs).step_by(n_at_once) {
@@ -149,11 +162,12 @@ pub(crate) fn remove_keys(folder: &Path, n_tables: u32) -> Result<(), Error> {
     (0..n_tables).try_for_each(|table| remove_if_there(&column_path(folder, table)))
 }
 
-/// Writes the buckets of the active documents to `folder`, by the keys in another directory.
+/// Writes the buckets of the active documents to `folder`, by the keys in another directory, which
+/// contains those of all documents in `keyed`. Active documents have keys.
 pub(crate) fn write_buckets(
     keys: &Path,
     n_tables: u32,
-    active: &Flags,
+    [active, keyed]: [&Flags; 2],
     config: &Config,
     folder: &Path,
     progress: &Progress,
@@ -162,7 +176,7 @@ pub(crate) fn write_buckets(
     let mut out = BucketWriter::create(folder, config)?;
     for table in 0..n_tables {
         let path = column_path(keys, table);
-        out.write_table(table, &path, active, config, progress)?;
+        out.write_table(table, &path, [active, keyed], config, progress)?;
     }
     out.finish(folder)
 }
@@ -217,19 +231,26 @@ impl BucketWriter {
         &mut self,
         table: u32,
         path: &Path,
-        active: &Flags,
+        [active, keyed]: [&Flags; 2],
         config: &Config,
         progress: &Progress,
     ) -> Result<(), Error> {
         let packing = Packing::of(active.len());
         let mut sorter = Sorter::new(&self.folder.join("keys"), config.part(4));
         let mut keys = Scan::<Key>::open(path)?;
-        let mut doc = 0;
-        while let Some(key) = keys.next()? {
-            if active.is_set(doc) {
-                sorter.push(packing.entry(unpacked(key), doc as Ordinal))?;
+        let (n_there, n_keyed) = (keys.left(), keyed.count());
+        if n_there != n_keyed {
+            return Err(Error::Damaged {
+                path: path.to_owned(),
+                detail: format!("it has the keys of {n_there} documents, expected {n_keyed}"),
+            });
+        }
+        for doc in keyed.iter() {
+            if let Some(key) = keys.next()?
+                && active.is_set(doc as usize)
+            {
+                sorter.push(packing.entry(unpacked(key), doc))?;
             }
-            doc += 1;
         }
         let mut sorted = sorter.finish()?;
         let mut next = sorted.next()?.map(|entry| packing.key_and_doc(entry));
@@ -423,27 +444,37 @@ mod tests {
         (met, larger)
     }
 
-    /// Buckets consist of documents with equal keys, in memory and on disk, also if writing the
-    /// keys was interrupted.
+    /// Buckets consist of documents with equal keys, in memory and on disk, also if some documents
+    /// have no keys and writing the keys was interrupted.
     #[test]
     fn issue_20_buckets_are_those_of_equal_keys() {
-        let keys = keys(20_000);
+        let mut keys = keys(20_000);
         let mut active = Flags::all(keys.len());
         active.unset(7);
         active.unset(19_999);
+        let mut keyed = Flags::all(keys.len());
+        for doc in [0, 8, 9, 70, 8_500, 19_998] {
+            keys[doc].clear();
+            active.unset(doc);
+            keyed.unset(doc);
+        }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        let mut writer = KeyWriter::create(path, N_TABLES).unwrap();
+        let mut writer = KeyWriter::create(None, path, N_TABLES).unwrap();
         keys[..9_000]
             .iter()
             .for_each(|keys| writer.push(keys).unwrap());
         writer.flush().unwrap();
         drop(writer);
-        let mut writer = KeyWriter::resume(path, N_TABLES, 8_001).unwrap();
+        let n_keyed = keys[..8_001].iter().filter(|keys| !keys.is_empty()).count() as u64;
+        let mut writer = KeyWriter::resume(None, path, N_TABLES, n_keyed).unwrap();
+        assert_eq!(writer.len(), n_keyed);
         keys[8_001..]
             .iter()
             .for_each(|keys| writer.push(keys).unwrap());
+        assert_eq!(writer.len(), keyed.count());
         writer.flush().unwrap();
+        assert_eq!(writer.len(), keyed.count());
         let expected = expected(&keys, &active);
         assert!(expected.0.len() > 1000 && expected.1.len() > 3);
         for memory in [1, 1 << 30] {
@@ -452,9 +483,16 @@ mod tests {
                 ..Config::default()
             };
             let progress = Progress::default();
-            write_buckets(path, N_TABLES, &active, &config, path, &progress).unwrap();
+            let flags = [&active, &keyed];
+            write_buckets(path, N_TABLES, flags, &config, path, &progress).unwrap();
             assert!(found(path) == expected);
         }
+        // Keys of other documents are not taken for these.
+        keyed.set(0);
+        let flags = [&active, &keyed];
+        let (config, progress) = (Config::default(), Progress::default());
+        let failed = write_buckets(path, N_TABLES, flags, &config, path, &progress);
+        assert!(matches!(failed, Err(Error::Damaged { .. })));
         remove_keys(path, N_TABLES).unwrap();
         Buckets::remove(path).unwrap();
         assert_eq!(fs::read_dir(path).unwrap().count(), 0);

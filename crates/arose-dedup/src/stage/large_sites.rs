@@ -32,7 +32,7 @@ pub(super) type Page = [Ordinal; 2];
 pub(super) const PAGES: &str = "pages";
 /// Their word pairs that enough pages contain, by key.
 pub(super) const LARGE_COUNTS: &str = "large_counts";
-/// The frames of all documents, one after the other; only if the counts do not fit memory.
+/// The frames of all documents, one after the other; only if the counts do not fit in memory.
 const FRAMES: &str = "frames";
 /// Where the frame of each document begins, and where the last one ends.
 const FRAMES_AT: &str = "frames_at";

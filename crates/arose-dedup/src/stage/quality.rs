@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Error;
-use crate::column::{Scan, Writer};
+use crate::column::{Column, Writer};
 use crate::config::{Config, Quality};
 use crate::record::{ALONE, DocRecord, EMPTY, FILTERED};
 use crate::report::html::clip;
@@ -250,19 +250,15 @@ impl QualityTally {
 }
 
 /// Adds columns to the table of documents, if quality was measured.
-pub(crate) struct QualityTable(Option<(Scan<QualityRecord>, QualityRows, Selection)>);
+pub(crate) struct QualityTable(Option<(Column<QualityRecord>, Selection)>);
 
 impl QualityTable {
     pub(crate) fn open(read: &Path, config: &Config) -> Result<Self, Error> {
         let Some(quality) = config.quality else {
             return Ok(Self(None));
         };
-        let records = Scan::open(&read.join(QUALITY))?;
-        Ok(Self(Some((
-            records,
-            QualityRows::default(),
-            quality.filter,
-        ))))
+        let records = Column::open(&read.join(QUALITY), 0)?;
+        Ok(Self(Some((records, quality.filter))))
     }
 
     pub(crate) fn schema(&self, schema: Schema) -> Schema {
@@ -273,25 +269,24 @@ impl QualityTable {
         Schema::new(own.chain(fields()).collect::<Vec<_>>())
     }
 
-    /// Adds the row of the next document. Returns its record for display.
-    pub(crate) fn next(&mut self, record: &DocRecord) -> Result<DocRecord, Error> {
-        let Some((records, rows, filter)) = &mut self.0 else {
-            return Ok(*record);
+    /// Returns the columns of documents from `start` on, and sets their numbers of tokens, which
+    /// are zero in the records of rejected documents.
+    pub(crate) fn columns(
+        &self,
+        start: u64,
+        docs: &mut [DocRecord],
+    ) -> Result<Vec<ArrayRef>, Error> {
+        let Some((records, filter)) = &self.0 else {
+            return Ok(Vec::new());
         };
-        let found = records.next()?.expect("a record for every document");
-        rows.push(&found, *filter);
-        Ok(DocRecord {
-            n_tokens: found.n_tokens,
-            ..*record
-        })
-    }
-
-    /// Returns the columns of a batch, with those of quality last.
-    pub(crate) fn columns(&mut self, mut columns: Vec<ArrayRef>) -> Vec<ArrayRef> {
-        if let Some((_, rows, _)) = &mut self.0 {
-            columns.extend(rows.finish());
+        let mut found = vec![QualityRecord::zeroed(); docs.len()];
+        records.read_into(start, &mut found)?;
+        let mut rows = QualityRows::default();
+        for (doc, found) in docs.iter_mut().zip(&found) {
+            doc.n_tokens = found.n_tokens;
+            rows.push(found, *filter);
         }
-        columns
+        Ok(rows.finish())
     }
 }
 

@@ -118,7 +118,7 @@ fn read(
                 if superseded.has(columns.found.n_docs)? {
                     row.leave_out(SUPERSEDED);
                 }
-                columns.push(&row)?;
+                columns.push(row)?;
             }
             Row::Skipped(warning) => {
                 place.reach(&warning.source, warning.position, progress);

@@ -20,7 +20,7 @@ use crate::Error;
 use crate::config::{Config, Exact};
 use crate::record::{
     ALONE, DocRecord, EMPTY, FILTERED, N_SAMPLES, NOT_FETCHED, NOT_STORED, SHORT, Samples,
-    UNSPACED, Vectors,
+    UNSPACED, Vectors, mode_flags,
 };
 use crate::scheme::Bands;
 use crate::source::path_text;
@@ -187,7 +187,8 @@ impl Maker {
             flags: flag(is_short, SHORT)
                 | flag(is_url && document.url.is_none(), ALONE)
                 | flag(content == Digest::EMPTY, EMPTY)
-                | flag(tokens.is_mostly_unspaced(), UNSPACED),
+                | flag(tokens.is_mostly_unspaced(), UNSPACED)
+                | mode_flags(document.page.as_ref().and_then(|page| page.mode)),
         }
     }
 
@@ -270,6 +271,14 @@ impl SketchMaker {
     /// Returns the super-shingles of a document.
     pub(crate) fn features(&self, tokens: &[u64], flags: u16) -> [u64; 6] {
         self.with(tokens, flags, |sketch, _| features(sketch))
+    }
+
+    /// Returns the super-shingles of a document, given its shingles.
+    pub(crate) fn features_of(&self, shingles: &[u64]) -> [u64; 6] {
+        SCRATCH.with_borrow_mut(|Scratch { sketch, .. }| {
+            self.sketcher.sketch_into(shingles, sketch);
+            features(sketch)
+        })
     }
 
     /// Calls `take` with the sketch and the shingles of a document.

@@ -16,7 +16,7 @@ use super::weigher::Others;
 /// capacity of an entry.
 pub(super) const MAX_COUNT: u32 = u16::MAX as u32;
 
-/// Number of slots of an empty index.
+/// Minimum number of slots of the index.
 const N_SLOTS: usize = 1 << 12;
 
 /// Counts the word pairs of one site after the other.
@@ -45,10 +45,12 @@ struct Entry {
 }
 
 impl SiteTable {
-    /// Begins a site.
-    pub(super) fn begin(&mut self) {
+    /// Begins a site with this many tokens. Most sites repeat little, so the index gets room for
+    /// nearly as many word pairs at once. Doubling it again and again takes longer.
+    pub(super) fn begin(&mut self, n_tokens: u64) {
+        let n_slots = (3 * n_tokens as usize / 2).next_power_of_two();
         self.index.clear();
-        self.index.resize(N_SLOTS, 0);
+        self.index.resize(n_slots.max(N_SLOTS), 0);
         self.entries.clear();
         self.n_docs = 0;
         self.elements.clear();
@@ -179,7 +181,8 @@ mod tests {
                     (doc - doc % 3 / 2, words.collect())
                 })
                 .collect();
-            table.begin();
+            // Room for all of them, or for a few.
+            table.begin(80 * (n_docs % 2) * n_docs);
             let mut pages: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
             let mut last = None;
             for (page, doc) in &docs {

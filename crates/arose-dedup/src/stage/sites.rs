@@ -2,8 +2,8 @@
 //! document.
 //!
 //! Only the policy `content` needs these. A page is a URL, however often it occurs. Documents
-//! without a URL form one site, in which each of them is a page. On sites with fewer than
-//! [`MIN_PAGES`] pages, repeated text does not count ([`arose::content::weight`]).
+//! without a URL form one site, in which each text is a page, however often it occurs. On sites
+//! with fewer than [`MIN_PAGES`] pages, repeated text does not count ([`arose::content::weight`]).
 //!
 //! Documents are processed site by site. The word pairs of a site are counted in a table that fits
 //! into the cache ([`SiteTable`]). The counts are used immediately for the marks of its documents
@@ -163,7 +163,7 @@ fn sort_by_site(
         let url = names.next()?.url;
         docs.push(SiteDoc {
             site,
-            url: url.map_or(doc, |url| digest64(url.as_bytes())),
+            url: page_of(url.as_deref(), &record),
             doc: doc as Ordinal,
             n_tokens: record.n_tokens,
             tokens_at: record.tokens_at,
@@ -174,6 +174,14 @@ fn sort_by_site(
         progress.advance(1)?;
     }
     docs.finish()
+}
+
+/// Returns the page of a document: its URL, or its text if it has none.
+pub(crate) fn page_of(url: Option<&str>, record: &DocRecord) -> u64 {
+    match url {
+        Some(url) => digest64(url.as_bytes()),
+        None => record.digest[0],
+    }
 }
 
 /// Sites that a thread processes at once.
@@ -320,7 +328,7 @@ impl<'a> Sketches<'a> {
         table: &mut SiteTable,
         room: &mut SketchRoom,
     ) -> Result<(), Error> {
-        table.begin();
+        table.begin(site.n_tokens);
         let mut last = None;
         for doc in &site.docs {
             room.tokens.clear();

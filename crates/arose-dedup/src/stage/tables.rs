@@ -4,28 +4,31 @@
 //! row, and so does every pair of a dropped document with its kept one and every other pair
 //! verified on the way. If all pairs are requested, [`listing`](super::listing) provides them.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arose::rule::{Criterion, Rule};
-use arose_corpus::Position;
+use arose_corpus::html::Mode;
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, StringBuilder, UInt32Builder, UInt64Builder,
 };
 use arrow_schema::{DataType, Field, Schema};
+use bytemuck::Zeroable;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::column::{Column, Scan};
 use crate::config::{Config, Empty, ListedPairs, Verify};
 use crate::lookup::{Chosen, Flags};
 use crate::losses::IncompleteFile;
-use crate::names::{Ids, Name, NameScan};
+use crate::names::{Ids, NameRange};
 use crate::record::{Accepted, Copied, DocRecord, EMPTY, FILTERED, NO_SCORE, Ordinal, SUPERSEDED};
 use crate::sorter::Sorter;
-use crate::source::path_text;
+use crate::source::path_cow;
 use crate::stage::cluster::{KEEPERS, NOT_TAKEN, STARS, Star, repair_folder};
-use crate::stage::columns::DOCS;
+use crate::stage::columns::{DOCS, NAMES};
 use crate::stage::exact::COPIES;
 use crate::stage::indexed::IndexMatches;
 use crate::stage::kept::Span;
@@ -38,7 +41,10 @@ use crate::stage::versions::{KEPT_VERSIONS, VERSIONS};
 use crate::table::Table;
 use crate::{Error, Progress};
 
+/// Number of pairs whose rows are made together.
 const BATCH_ROWS: usize = 1 << 14;
+/// Number of documents whose rows a thread makes together.
+const BATCH_DOCS: u64 = 1 << 12;
 
 /// Counts of written rows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -73,6 +79,22 @@ pub(crate) struct Rows {
     /// Files with kept records that could not be copied.
     #[serde(default)]
     pub(crate) lost: Vec<IncompleteFile>,
+}
+
+impl Rows {
+    /// Counts a document.
+    fn count(&mut self, verdict: &Verdict) {
+        let n = match verdict.rule {
+            None => &mut self.kept,
+            Some(Rule::Filter) => &mut self.dropped_filtered,
+            Some(Rule::Superseded) => &mut self.dropped_superseded,
+            Some(_) if verdict.known_as.is_some() => &mut self.dropped_known,
+            Some(Rule::Exact) => &mut self.dropped_exact,
+            Some(Rule::Empty) => &mut self.dropped_empty,
+            Some(_) => &mut self.dropped_near,
+        };
+        *n += 1;
+    }
 }
 
 /// The directories of the earlier stages.
@@ -111,99 +133,181 @@ pub(crate) fn write_documents(
     dropped: &mut Dropped,
     mut keep: impl FnMut(Ordinal, u32, Span) -> Result<(), Error>,
 ) -> Result<Rows, Error> {
-    let mut records = Scan::<DocRecord>::open(&stages.read.join(DOCS))?;
-    let mut names = NameScan::open(stages.read)?;
-    let stars = Column::<Star>::open(&stages.cluster.join(STARS), config.part(8))?;
-    let keepers = Column::<Ordinal>::open(&stages.cluster.join(KEEPERS), config.part(8))?;
-    let versions = stages
-        .has_versions
-        .then(|| Column::<Ordinal>::open(&stages.cluster.join(VERSIONS), config.part(16)));
-    let versions = versions.transpose()?;
-    let matches = stages
-        .lookup
-        .map(|folder| IndexMatches::open(folder, config));
-    let matches = matches.transpose()?;
-    // Read in document order; an exact duplicate uses those of the first document.
-    let mut own_stars = Scan::<Star>::open(&stages.cluster.join(STARS))?;
-    let mut own_keepers = Scan::<Ordinal>::open(&stages.cluster.join(KEEPERS))?;
+    let decisions = Decisions::open(stages, read, config)?;
     let mut copies = Scan::<Copied>::open(&stages.exact.join(COPIES))?;
     let mut next_copy = copies.next()?;
-    let copy_rule = match config.policy.criterion {
-        Criterion::Url => Rule::Url,
-        _ => Rule::Exact,
-    };
     // A row for each document, then its copy in the kept output or its pair.
     progress.expect(2 * read.n_docs);
-    let mut quality = QualityTable::open(stages.read, config)?;
-    let mut table = Table::create_for(config.output.kept, path, quality.schema(document_schema()))?;
-    let mut batch = DocumentRows::default();
+    let schema = decisions.quality.schema(document_schema());
+    let mut table = Table::create_together(config.output.kept, path, schema)?;
     let mut rows = Rows::default();
-    for doc in 0..read.n_docs as Ordinal {
-        let first = match next_copy {
-            Some(copy) if copy.doc == doc => {
+    let n_at_once = 2 * BATCH_DOCS * rayon::current_num_threads() as u64;
+    let mut start = 0;
+    while start < read.n_docs {
+        let end = read.n_docs.min(start + n_at_once);
+        let mut batches = Vec::new();
+        for start in (start..end).step_by(BATCH_DOCS as usize) {
+            let docs = start..end.min(start + BATCH_DOCS);
+            let mut own_copies = Vec::new();
+            while let Some(copy) = next_copy.filter(|copy| u64::from(copy.doc) < docs.end) {
+                own_copies.push(copy);
                 next_copy = copies.next()?;
-                copy.first
             }
-            _ => doc,
-        };
-        let in_index = matches
-            .as_ref()
-            .map(|matches| Verdict::in_index(first, matches));
-        let record = records.next()?.expect("a record for every document");
-        let mut star = own_stars.next()?.expect("a star for every document");
-        let mut keeper = own_keepers.next()?.expect("a keeper for every document");
-        if first != doc {
-            (star, keeper) = (stars.get(first)?, keepers.get(first)?);
+            batches.push((docs, own_copies));
         }
-        let mut verdict = match in_index.transpose()?.flatten() {
-            _ if record.flags & SUPERSEDED != 0 => Verdict::SUPERSEDED,
-            _ if record.flags & FILTERED != 0 => Verdict::FILTERED,
-            Some(verdict) => verdict,
-            None if config.empty == Empty::Drop && record.flags & EMPTY != 0 => Verdict::EMPTY,
-            None => Verdict::of(doc, &record, &star, keeper, &keepers, copy_rule)?,
-        };
-        let is_decided_here = verdict.kept_doc.is_some() || verdict.rule.is_none();
-        if let Some(versions) = versions.as_ref().filter(|_| is_decided_here) {
-            let kept = if star.centre == NOT_TAKEN {
-                first
-            } else {
-                star.centre
-            };
-            verdict.group = Some(keepers.get(versions.get(kept)?)?);
-        }
-        dropped.add(doc, &verdict)?;
-        let position = Position {
-            offset: record.offset,
-            inner: record.inner,
-        };
-        match verdict.rule {
-            None => {
-                rows.kept += 1;
-                let end = record.end;
-                keep(doc, record.source, Span { position, end })?;
+        let decided = batches.into_par_iter();
+        let decided = decided.map(|(docs, copies)| decisions.decide(docs, &copies));
+        let mut columns = Vec::new();
+        for batch in decided.collect::<Result<Vec<_>, Error>>()? {
+            let n_docs = batch.verdicts.len() as u64;
+            for ((doc, record), verdict) in (start..).zip(&batch.records).zip(&batch.verdicts) {
+                rows.count(verdict);
+                dropped.add(doc as Ordinal, verdict)?;
+                if verdict.rule.is_none() {
+                    let position = record.position();
+                    let end = record.end;
+                    keep(doc as Ordinal, record.source, Span { position, end })?;
+                }
             }
-            Some(Rule::Filter) => rows.dropped_filtered += 1,
-            Some(Rule::Superseded) => rows.dropped_superseded += 1,
-            Some(_) if verdict.known_as.is_some() => rows.dropped_known += 1,
-            Some(Rule::Exact) => rows.dropped_exact += 1,
-            Some(Rule::Empty) => rows.dropped_empty += 1,
-            Some(_) => rows.dropped_near += 1,
+            columns.push(batch.columns);
+            progress.advance(n_docs)?;
+            start += n_docs;
         }
-        let source = &read.sources[record.source as usize].path;
-        let shown = quality.next(&record)?;
-        batch.push(doc, &names.next()?, &shown, source, &verdict);
-        if batch.doc_len() == BATCH_ROWS {
-            table.write(quality.columns(batch.finish()))?;
-            progress.advance(BATCH_ROWS as u64)?;
-        }
+        table.write_all(columns)?;
     }
-    progress.advance(batch.doc_len() as u64)?;
-    table.write(quality.columns(batch.finish()))?;
     table.close()?;
     // These have no pair.
     let others = rows.dropped_filtered + rows.dropped_superseded;
     progress.advance(rows.dropped_known + rows.dropped_empty + others)?;
     Ok(rows)
+}
+
+/// What the decisions on documents depend on, for any thread to read.
+struct Decisions<'a> {
+    read: &'a Read,
+    empty: Empty,
+    /// The rule of exact duplicates.
+    copy_rule: Rule,
+    records: Column<DocRecord>,
+    names: Column<u8>,
+    stars: Column<Star>,
+    keepers: Column<Ordinal>,
+    versions: Option<Column<Ordinal>>,
+    matches: Option<IndexMatches>,
+    quality: QualityTable,
+}
+
+/// Documents with their rows and decisions.
+struct Decided {
+    columns: Vec<ArrayRef>,
+    records: Vec<DocRecord>,
+    verdicts: Vec<Verdict>,
+}
+
+impl<'a> Decisions<'a> {
+    fn open(stages: &Stages<'_>, read: &'a Read, config: &Config) -> Result<Self, Error> {
+        let versions = stages.cluster.join(VERSIONS);
+        let versions = stages
+            .has_versions
+            .then(|| Column::open(&versions, config.part(16)));
+        let matches = stages
+            .lookup
+            .map(|folder| IndexMatches::open(folder, config));
+        Ok(Self {
+            read,
+            empty: config.empty,
+            copy_rule: match config.policy.criterion {
+                Criterion::Url => Rule::Url,
+                _ => Rule::Exact,
+            },
+            records: Column::open(&stages.read.join(DOCS), 0)?,
+            names: Column::open(&stages.read.join(NAMES), 0)?,
+            stars: Column::open(&stages.cluster.join(STARS), config.part(8))?,
+            keepers: Column::open(&stages.cluster.join(KEEPERS), config.part(8))?,
+            versions: versions.transpose()?,
+            matches: matches.transpose()?,
+            quality: QualityTable::open(stages.read, config)?,
+        })
+    }
+
+    /// Decides on documents, of which these are copies of earlier documents.
+    fn decide(&self, docs: Range<u64>, copies: &[Copied]) -> Result<Decided, Error> {
+        let n_docs = (docs.end - docs.start) as usize;
+        let mut records = vec![DocRecord::zeroed(); n_docs];
+        self.records.read_into(docs.start, &mut records)?;
+        let mut stars = vec![Star::zeroed(); n_docs];
+        self.stars.read_into(docs.start, &mut stars)?;
+        let mut keepers = vec![0; n_docs];
+        self.keepers.read_into(docs.start, &mut keepers)?;
+        // Rejected documents are shown with the number of their tokens.
+        let mut shown = records.clone();
+        let quality = self.quality.columns(docs.start, &mut shown)?;
+        let mut names = self.names(&docs, &records)?;
+        let mut copies = copies.iter().peekable();
+        let mut rows = DocumentRows::default();
+        let mut verdicts = Vec::with_capacity(n_docs);
+        for (i, doc) in (docs.start as Ordinal..).take(n_docs).enumerate() {
+            let copy = copies.next_if(|copy| copy.doc == doc);
+            let first = copy.map_or(doc, |copy| copy.first);
+            let (mut star, mut keeper) = (stars[i], keepers[i]);
+            // An exact duplicate uses those of the first document.
+            if first != doc {
+                (star, keeper) = (self.stars.get(first)?, self.keepers.get(first)?);
+            }
+            let verdict = self.verdict(doc, first, &records[i], &star, keeper)?;
+            let source = &self.read.sources[records[i].source as usize].path;
+            let (id, url) = names.next();
+            rows.push(doc, (&id, url.as_deref()), &shown[i], source, &verdict);
+            verdicts.push(verdict);
+        }
+        let mut columns = rows.finish();
+        columns.extend(quality);
+        Ok(Decided {
+            columns,
+            records,
+            verdicts,
+        })
+    }
+
+    /// Reads the names of documents.
+    fn names(&self, docs: &Range<u64>, records: &[DocRecord]) -> Result<NameRange, Error> {
+        let start = records.first().map_or(0, |record| record.names_at);
+        let end = match docs.end < self.read.n_docs {
+            true => self.records.get(docs.end as Ordinal)?.names_at,
+            false => self.names.len()?,
+        };
+        NameRange::read(&self.names, start, end)
+    }
+
+    /// Decides on a document by star and keeper of `first`, the first document of its content.
+    fn verdict(
+        &self,
+        doc: Ordinal,
+        first: Ordinal,
+        record: &DocRecord,
+        star: &Star,
+        keeper: Ordinal,
+    ) -> Result<Verdict, Error> {
+        let in_index = self.matches.as_ref();
+        let in_index = in_index.map(|matches| Verdict::in_index(first, matches));
+        let mut verdict = match in_index.transpose()?.flatten() {
+            _ if record.flags & SUPERSEDED != 0 => Verdict::SUPERSEDED,
+            _ if record.flags & FILTERED != 0 => Verdict::FILTERED,
+            Some(verdict) => verdict,
+            None if self.empty == Empty::Drop && record.flags & EMPTY != 0 => Verdict::EMPTY,
+            None => Verdict::of(doc, record, star, keeper, &self.keepers, self.copy_rule)?,
+        };
+        let is_decided_here = verdict.kept_doc.is_some() || verdict.rule.is_none();
+        if let Some(versions) = self.versions.as_ref().filter(|_| is_decided_here) {
+            let kept = if star.centre == NOT_TAKEN {
+                first
+            } else {
+                star.centre
+            };
+            verdict.group = Some(self.keepers.get(versions.get(kept)?)?);
+        }
+        Ok(verdict)
+    }
 }
 
 /// Documents dropped for others of the run, to be counted and listed.
@@ -333,6 +437,7 @@ pub(crate) fn document_schema() -> Schema {
         Field::new("position", DataType::Utf8, false),
         Field::new("digest", DataType::Utf8, false),
         Field::new("n_tokens", DataType::UInt32, false),
+        Field::new("mode", DataType::Utf8, true),
         Field::new("cluster", DataType::UInt64, false),
         Field::new("kept", DataType::Boolean, false),
         Field::new("kept_doc", DataType::UInt64, true),
@@ -341,6 +446,14 @@ pub(crate) fn document_schema() -> Schema {
         Field::new("known_as", DataType::Utf8, true),
         Field::new("group", DataType::UInt64, false),
     ])
+}
+
+/// Appends a value as text, without a string in between.
+fn append_display(texts: &mut StringBuilder, value: impl std::fmt::Display) {
+    use std::fmt::Write as _;
+    write!(texts, "{value}").expect("a builder takes all texts");
+    // Ends the value that was written.
+    texts.append_value("");
 }
 
 #[derive(Default)]
@@ -352,6 +465,7 @@ pub(crate) struct DocumentRows {
     position: StringBuilder,
     digest: StringBuilder,
     n_tokens: UInt32Builder,
+    mode: StringBuilder,
     cluster: UInt64Builder,
     kept: BooleanBuilder,
     kept_doc: UInt64Builder,
@@ -362,30 +476,23 @@ pub(crate) struct DocumentRows {
 }
 
 impl DocumentRows {
-    fn doc_len(&self) -> usize {
-        use arrow_array::builder::ArrayBuilder;
-        self.doc.len()
-    }
-
+    /// Adds the row of a document with this ID and URL.
     pub(crate) fn push(
         &mut self,
         doc: Ordinal,
-        name: &Name,
+        (id, url): (&str, Option<&str>),
         record: &DocRecord,
         source: &Path,
         verdict: &Verdict,
     ) {
-        let position = Position {
-            offset: record.offset,
-            inner: record.inner,
-        };
         self.doc.append_value(doc.into());
-        self.id.append_value(&name.id);
-        self.url.append_option(name.url.as_deref());
-        self.source.append_value(path_text(source));
-        self.position.append_value(position.to_string());
-        self.digest.append_value(record.content().to_string());
+        self.id.append_value(id);
+        self.url.append_option(url);
+        self.source.append_value(path_cow(source));
+        append_display(&mut self.position, record.position());
+        append_display(&mut self.digest, record.content());
         self.n_tokens.append_value(record.n_tokens);
+        self.mode.append_option(record.mode().map(Mode::as_str));
         let cluster = verdict.kept_doc.unwrap_or(doc);
         self.cluster.append_value(cluster.into());
         self.kept.append_value(verdict.rule.is_none());
@@ -406,6 +513,7 @@ impl DocumentRows {
             Arc::new(self.position.finish()),
             Arc::new(self.digest.finish()),
             Arc::new(self.n_tokens.finish()),
+            Arc::new(self.mode.finish()),
             Arc::new(self.cluster.finish()),
             Arc::new(self.kept.finish()),
             Arc::new(self.kept_doc.finish()),

@@ -10,15 +10,15 @@
 use std::fs;
 use std::path::Path;
 
-use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::column::Scan;
 use crate::disk;
 use crate::index::{Index, Pending};
 use crate::inputs::Naming;
-use crate::record::Ordinal;
+use crate::record::{DocRecord, Ordinal};
 use crate::source::Source;
+use crate::stage::columns::DOCS;
 use crate::stage::indexed::{OpenIndex, Rows, Sketches};
 use crate::work::{read_json, write_json};
 use crate::{Error, Progress};
@@ -42,18 +42,29 @@ pub(crate) fn prepare(
     progress: &Progress,
 ) -> Result<(), Error> {
     let sketches = Sketches::open(read, index.settings(), sources, naming)?;
-    let mut rows = Rows::open(read)?;
     let mut kept = Scan::<Ordinal>::open(&written.join(KEPT))?;
-    progress.expect(kept.left());
+    let n_docs = match index.settings().is_content() {
+        true => Scan::<DocRecord>::open(&read.join(DOCS))?.left(),
+        false => 0,
+    };
+    progress.expect(n_docs + kept.left());
     let mut pending = Pending::create(&folder.join(PENDING))?;
+    // Documents that are not added are also pages of their sites.
+    let mut rows = Rows::open(read)?;
+    for start in (0..n_docs).step_by(BATCH) {
+        let docs = start..(start + BATCH as u64).min(n_docs);
+        let group = docs.map(|doc| rows.of(doc as Ordinal));
+        let group = group.collect::<Result<Vec<_>, Error>>()?;
+        progress.advance(group.len() as u64)?;
+        pending.push_pages(&sketches.all(group)?)?;
+    }
+    let mut rows = Rows::open(read)?;
     let mut group = Vec::new();
     while let Some(doc) = kept.next()? {
         group.push(rows.of(doc)?);
         if group.len() == BATCH || kept.left() == 0 {
             progress.advance(group.len() as u64)?;
-            let sketched = group.par_drain(..);
-            let sketched = sketched.map(|(record, name)| sketches.of(&record, name));
-            pending.push(&sketched.collect::<Result<Vec<_>, Error>>()?)?;
+            pending.push(&sketches.all(std::mem::take(&mut group))?)?;
         }
     }
     pending.finish()?;

@@ -296,7 +296,10 @@ impl<'a> Judge<'a> {
                 .is_without_simhash
                 .then(|| Fingerprint384::of(&room.tokens));
             room.simhashes.push(simhash.flatten());
-            let features = self.features(&place, &room.tokens)?;
+            let features = match &self.vectors {
+                VectorsOf::Texts(maker) => Some(maker.features_of(&room.shingles)),
+                _ => self.features(&place, &room.tokens)?,
+            };
             room.features.extend(features);
         }
         Ok(())

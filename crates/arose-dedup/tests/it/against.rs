@@ -19,17 +19,17 @@ fn against(bench: &Bench, update: Update) -> Config {
     let index = bench.path("index");
     Config {
         against: Some(Against { index, update }),
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     }
 }
 
 fn n_held(bench: &Bench) -> u64 {
-    Reader::open(&bench.path("index")).unwrap().stats().n_docs
+    Reader::open(&bench.path("index")).unwrap().status().n_docs
 }
 
 /// An index of the first texts, under the names `held0`, `held1` and so on.
 fn hold(bench: &Bench, texts: &[String]) -> Index {
-    let index = Index::create(&bench.path("index"), Settings::default()).unwrap();
+    let index = Index::create(&bench.path("index"), jaccard()).unwrap();
     let sketcher = Sketcher::new(index.settings());
     for (i, text) in texts.iter().enumerate() {
         let site = format!("site{}.example", i % 7);
@@ -90,7 +90,7 @@ fn what_is_held_is_dropped_with_evidence() {
 fn an_empty_index_changes_nothing() {
     let texts = family_texts(200, 6);
     let [plain, beside] = [(); 2].map(|()| Bench::with_texts(&texts));
-    plain.run(&Config::default());
+    plain.run(&Config::of(Criterion::jaccard()));
     drop(hold(&beside, &[]));
     let summary = beside.run(&against(&beside, Update::Leave));
     assert_eq!(summary["counts"]["dropped_known"], 0);
@@ -209,7 +209,7 @@ fn policies() -> Vec<Config> {
     let jaccard = |threshold| Criterion::Jaccard(Threshold::new(threshold).unwrap());
     let criteria = [
         Criterion::Exact,
-        Criterion::default(),
+        Criterion::jaccard(),
         jaccard(0.5),
         jaccard(0.95),
         Criterion::PUBLISHED_B,
@@ -222,14 +222,19 @@ fn policies() -> Vec<Config> {
         policy: Policy { criterion, short },
         shingle: ShingleLength::uniform(criterion.default_w()),
         seed,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     let mut all: Vec<Config> = criteria
         .into_iter()
         .map(|criterion| config(criterion, ShortPolicy::ExactOnly, 1))
         .collect();
-    all.push(config(Criterion::default(), ShortPolicy::LikeAny, 7));
+    all.push(config(Criterion::jaccard(), ShortPolicy::LikeAny, 7));
     all
+}
+
+/// The settings of an index by Jaccard similarity.
+fn jaccard() -> Settings {
+    Settings::agreeing_with(&Config::of(Criterion::jaccard()))
 }
 
 /// Runs the same input twice with an index that gets the kept documents of the first run. The
@@ -320,7 +325,7 @@ fn an_index_that_decides_otherwise_is_told() {
     let bench = Bench::with_texts(&family_texts(30, 3));
     let config = Config {
         policy: Policy::SITE,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     drop(Index::create(&bench.path("index"), Settings::agreeing_with(&config)).unwrap());
     let summary = bench.run(&against(&bench, Update::Leave));
@@ -332,7 +337,7 @@ fn an_index_that_decides_otherwise_is_told() {
 #[test]
 fn an_index_of_samples_decides_as_promised() {
     let texts = graded_texts(1500, 14);
-    let config = Config::default();
+    let config = Config::of(Criterion::jaccard());
     let folder = tempfile::tempdir().unwrap();
     let index = Index::create(folder.path(), Settings::agreeing_with(&config)).unwrap();
     let sketcher = Sketcher::new(index.settings());

@@ -8,6 +8,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use arose::rule::Criterion;
 use arose_corpus::warc::write::{NewRecord, Packing, WarcWriter};
 use arose_dedup::{Config, DroppedAs, Error, KeptAs, Output, Progress, Start};
 use serde_json::Value;
@@ -121,7 +122,7 @@ fn outline(records: &[Record]) -> Vec<(&str, &str)> {
 fn run(bench: &Bench, input: &str, output: Output) -> Result<Value, Error> {
     let config = Config {
         output,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     bench.run_on(&[input], &config)
 }
@@ -265,7 +266,9 @@ fn an_archive_that_is_named_twice_is_copied_once() {
     let once = fs::read(bench.path("out/kept.warc.gz")).unwrap();
     fs::remove_dir_all(bench.path("out")).unwrap();
     let inputs = ["in.warc.gz", "in.warc.gz"];
-    bench.run_on(&inputs, &Config::default()).unwrap();
+    bench
+        .run_on(&inputs, &Config::of(Criterion::jaccard()))
+        .unwrap();
     assert!(fs::read(bench.path("out/kept.warc.gz")).unwrap() == once);
 }
 
@@ -375,7 +378,7 @@ fn issue_20_only_the_names_are_written() {
     let inputs = [bench.path("input.jsonl")];
     let again = arose_dedup::run(
         &inputs,
-        &Config::default(),
+        &Config::of(Criterion::jaccard()),
         &bench.path("out"),
         Start::Resume,
         &Progress::default(),

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use arose::rule::Criterion;
 use arose_corpus::warc::write::{NewRecord, Packing, WarcWriter};
 use arose_dedup::{Config, Keep, Versions};
 
@@ -68,7 +69,7 @@ fn words(seed: usize) -> String {
 fn config() -> Config {
     Config {
         versions: Versions::Current,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     }
 }
 
@@ -112,7 +113,7 @@ fn only_the_last_version_stays() {
     };
     let kept = ["superseded", "kept", "kept", "superseded"];
     check(&captures(), &config(), &kept);
-    check(&captures(), &Config::default(), &["kept"; 4]);
+    check(&captures(), &Config::of(Criterion::jaccard()), &["kept"; 4]);
 }
 
 /// A copy of what a page was must not be dropped for a version that does not stay itself.
@@ -132,7 +133,7 @@ fn nothing_is_dropped_for_what_is_superseded() {
         ..config()
     };
     check(&captures(), &newest, &["superseded", "kept", "kept"]);
-    let all = Config::default();
+    let all = Config::of(Criterion::jaccard());
     check(&captures(), &all, &["kept", "exact", "kept"]);
 }
 

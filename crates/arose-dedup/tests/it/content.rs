@@ -54,8 +54,8 @@ pub(crate) fn shingles(text: &str) -> Vec<u64> {
 /// The contents of all pages, weighted by counting.
 pub(crate) fn contents(pages: &[Page], site_counts: SiteCounts) -> Vec<Content> {
     let mut holders: BTreeMap<(String, u64), BTreeSet<String>> = BTreeMap::new();
-    for (i, page) in pages.iter().enumerate() {
-        let url = page.0.clone().unwrap_or_else(|| format!("#{i}"));
+    for page in pages {
+        let url = page.0.clone().unwrap_or_else(|| page.1.clone());
         for shingle in shingles(&page.1) {
             let key = (site_of(page), shingle);
             holders.entry(key).or_default().insert(url.clone());
@@ -228,7 +228,7 @@ fn issue_24_templates_stay() {
         page.1 = format!("{before}{item}{after}");
     }
     let near = bench(&pages);
-    let jaccard = near.run(&Config::default());
+    let jaccard = near.run(&Config::of(Criterion::jaccard()));
     assert!(jaccard["counts"]["dropped_near"].as_u64() > Some(50));
     let own = bench(&pages);
     let summary = own.run(&config(Remove::Content));
@@ -330,11 +330,11 @@ fn issue_24_a_run_beside_an_index() {
     };
     let second = run("moved.jsonl", "second", &config(Update::Leave));
     let n_known = second["counts"]["dropped_known"].as_u64().unwrap();
-    // Documents that are themselves in the index, except the first of each site, which were added
-    // before their frame was known.
+    // The frames of all sites were known when their first documents were added.
     assert!((60..=120).contains(&n_known), "{n_known}");
     let again = run("input.jsonl", "again", &config(Update::Add));
     let n_again = again["counts"]["kept"].as_u64().unwrap();
-    // Some documents that were dropped for others, once all pages of their sites were known.
-    assert!(n_again <= 12, "{n_again}");
+    // A few documents that were dropped for others: the index counts one word pair in four, so its
+    // scores differ from those of the run.
+    assert!(n_again <= 8, "{n_again}");
 }

@@ -1,14 +1,17 @@
 //! Tests of the cost of the policy `content` on uniform corpora: twice the pages take twice the
 //! work.
 
+use std::fs;
 use std::num::NonZeroUsize;
 
 use arose::mix::SplitMix;
 use arose::rule::Remove;
 use arose_dedup::Config;
+use arose_dedup::evaluate::plant;
 use serde_json::Value;
 
 use crate::content::{Page, bench, config};
+use crate::support::Bench;
 
 /// Counts of work that may grow linearly with the pages.
 const WORK: [&str; 3] = ["tested", "candidates", "pairs"];
@@ -113,12 +116,43 @@ fn issue_24_one_large_site_is_linear() {
     }
 }
 
-/// As many sites as pages: nothing is counted.
+/// Sites of one page and of four: nothing is counted.
 #[test]
 fn issue_24_many_small_sites_are_linear() {
-    let summaries = check_doubling(800, |n| small_vocabulary(n, |page| page / 4));
-    for summary in &summaries {
-        assert_eq!(summary["sites"]["sites"], 0);
-        assert_eq!(summary["sites"]["framed_word_pairs"], 0);
+    for n_pages in [1, 4] {
+        let summaries = check_doubling(800, |n| small_vocabulary(n, |page| page / n_pages));
+        for summary in &summaries {
+            assert_eq!(summary["sites"]["sites"], 0);
+            assert_eq!(summary["sites"]["framed_word_pairs"], 0);
+        }
+    }
+}
+
+/// Documents as in the measurements: copies, versions, templates, mirrors and unrelated pages.
+#[test]
+fn issue_24_planted_documents_are_linear() {
+    let summaries = [1000, 2000, 4000].map(|n_documents| {
+        let plan = plant::Plan::new(plant::PlantConfig {
+            n_documents,
+            n_sites: n_documents / 50,
+            seed: 24,
+            median_words: 60,
+            w: NonZeroUsize::new(5).unwrap(),
+            recipe: plant::Recipe::Mixed,
+        });
+        let bench = Bench::new();
+        plant::write(&plan.unwrap(), &bench.path("planted")).unwrap();
+        let planted = bench.path("planted/documents.jsonl");
+        fs::rename(planted, bench.path("input.jsonl")).unwrap();
+        bench.run(&config(Remove::Same))
+    });
+    for two in summaries.windows(2) {
+        let [small, large] =
+            [&two[0], &two[1]].map(|summary| WORK.map(|name| count(summary, name)));
+        for (name, (small, large)) in WORK.iter().zip(small.iter().zip(large)) {
+            assert!(large <= small * 9 / 4, "{name}: {small} {large}");
+        }
+        let kept = [&two[0], &two[1]].map(|summary| count(summary, "kept"));
+        assert!(kept[1] > kept[0] * 7 / 4, "{kept:?}");
     }
 }

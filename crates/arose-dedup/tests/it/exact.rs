@@ -1,6 +1,7 @@
 //! Tests of exact duplicates and of empty documents.
 
 use arose::rule::Criterion;
+use arose_corpus::html::Mode;
 use arose_dedup::{Config, Empty, Error, Exact};
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ fn symbols_tell_short_documents_apart() {
     let texts = [
         "C++", "C", "C#", "x += 1", "x -= 1", "😀", "🎉", "Hello", "hello",
     ];
-    let (summary, docs) = run(&texts, &Config::default());
+    let (summary, docs) = run(&texts, &Config::of(Criterion::jaccard()));
     assert!(docs.iter().all(|doc| doc.kept), "{docs:?}");
     assert_eq!(summary["counts"]["dropped_exact"], 0);
     assert_eq!(summary["counts"]["empty"], 0);
@@ -33,7 +34,10 @@ fn symbols_tell_short_documents_apart() {
 
 #[test]
 fn equal_symbols_are_exact_duplicates() {
-    let (summary, docs) = run(&["😀", "C++", "😀", " C++\n"], &Config::default());
+    let (summary, docs) = run(
+        &["😀", "C++", "😀", " C++\n"],
+        &Config::of(Criterion::jaccard()),
+    );
     let kept: Vec<_> = docs.iter().map(|doc| doc.kept_doc).collect();
     assert_eq!(kept, [None, None, Some(0), Some(1)]);
     assert_eq!(summary["counts"]["dropped_exact"], 2);
@@ -46,7 +50,7 @@ fn whitespace_and_unicode_form_do_not_count() {
         " un  cafe\u{301}\u{a0}au\r\n\tlait\u{2003}",
         "un café au-lait",
     ];
-    let (_, docs) = run(&texts, &Config::default());
+    let (_, docs) = run(&texts, &Config::of(Criterion::jaccard()));
     let rules: Vec<_> = docs.iter().map(|doc| doc.rule.as_deref()).collect();
     assert_eq!(rules, [None, Some("exact"), None]);
 }
@@ -56,7 +60,7 @@ fn whitespace_and_unicode_form_do_not_count() {
 fn other_symbols_make_a_near_duplicate() {
     let texts = [long("a += b"), long("a -= b"), long("a += b")];
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let (summary, docs) = run(&texts, &Config::default());
+    let (summary, docs) = run(&texts, &Config::of(Criterion::jaccard()));
     let rules: Vec<_> = docs.iter().map(|doc| doc.rule.as_deref()).collect();
     assert_eq!(rules, [None, Some("jaccard"), Some("exact")]);
     assert_eq!(docs[1].similarity, Some(1.0));
@@ -66,7 +70,10 @@ fn other_symbols_make_a_near_duplicate() {
 
 #[test]
 fn empty_documents_are_kept_and_counted() {
-    let (summary, docs) = run(&["", "a rose", " \n\t", "", "\u{a0}"], &Config::default());
+    let (summary, docs) = run(
+        &["", "a rose", " \n\t", "", "\u{a0}"],
+        &Config::of(Criterion::jaccard()),
+    );
     assert!(docs.iter().all(|doc| doc.kept), "{docs:?}");
     assert_eq!(summary["counts"]["empty"], 4);
     assert_eq!(summary["counts"]["dropped_exact"], 0);
@@ -81,17 +88,25 @@ fn pages_of_pictures_are_told_apart_by_them() {
     let page = |src: &str| json!({ "html": format!("<p><img src={src}></p>") }).to_string() + "\n";
     let lines = [page("a.png"), page("b.png"), page("a.png")];
     bench.write("input.jsonl", &lines.concat());
-    let summary = bench.run(&Config::default());
+    let mut config = Config::of(Criterion::jaccard());
+    config.corpus.html.mode = Mode::Henzinger;
+    let summary = bench.run(&config);
     let kept: Vec<_> = bench.docs().iter().map(|doc| doc.kept_doc).collect();
     assert_eq!(kept, [None, None, Some(0)]);
     assert_eq!(summary["counts"]["empty"], 0);
+    // Visible text has no pictures, so these pages are empty and all are kept.
+    let visible = Bench::new();
+    visible.write("input.jsonl", &lines.concat());
+    let summary = visible.run(&Config::default());
+    assert!(visible.docs().iter().all(|doc| doc.kept));
+    assert_eq!(summary["counts"]["empty"], 3);
 }
 
 #[test]
 fn empty_documents_are_dropped_on_request() {
     let config = Config {
         empty: Empty::Drop,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     let (summary, docs) = run(&["", "a rose", " "], &config);
     let rules: Vec<_> = docs.iter().map(|doc| doc.rule.as_deref()).collect();
@@ -110,7 +125,7 @@ fn empty_documents_are_dropped_on_request() {
 
 #[test]
 fn the_policy_exact_finds_nothing_else() {
-    let mut config = Config::default();
+    let mut config = Config::of(Criterion::jaccard());
     config.policy.criterion = Criterion::Exact;
     let texts = [long("a"), long("b"), long("a"), long("A")];
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -125,7 +140,7 @@ fn the_policy_exact_finds_nothing_else() {
 fn bytes_tell_whitespace_apart() {
     let mut config = Config {
         exact: Exact::Bytes,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     config.policy.criterion = Criterion::Exact;
     let (_, docs) = run(&["a rose", "a  rose", "a rose", ""], &config);

@@ -15,7 +15,7 @@ use crate::support::{Bench, family_texts, results};
 fn with_criterion(criterion: Criterion) -> Config {
     let mut config = Config {
         pairs: ListedPairs::All,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     config.policy.criterion = criterion;
     config

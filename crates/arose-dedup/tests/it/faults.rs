@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use arose_dedup::disk::{Change, Recording};
+use arose::rule::Criterion;
+use arose_dedup::disk::{DiskChange, Recording};
 use arose_dedup::index::{Index, Settings};
 use arose_dedup::{Against, Config, Error, Keep, Progress, Start, Update};
 
@@ -11,9 +12,9 @@ use crate::support::{Bench, family_texts, results};
 #[test]
 fn a_run_that_is_done_is_not_repeated() {
     let bench = Bench::with_texts(&family_texts(100, 1));
-    let first = bench.run(&Config::default());
+    let first = bench.run(&Config::of(Criterion::jaccard()));
     let before = fs::metadata(bench.path("out/documents.parquet")).unwrap();
-    assert_eq!(bench.run(&Config::default()), first);
+    assert_eq!(bench.run(&Config::of(Criterion::jaccard())), first);
     let after = fs::metadata(bench.path("out/documents.parquet")).unwrap();
     assert_eq!(before.modified().unwrap(), after.modified().unwrap());
 }
@@ -21,10 +22,10 @@ fn a_run_that_is_done_is_not_repeated() {
 #[test]
 fn other_settings_are_named() {
     let bench = Bench::with_texts(&family_texts(50, 1));
-    bench.run(&Config::default());
+    bench.run(&Config::of(Criterion::jaccard()));
     let config = Config {
         keep: Keep::Longest,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     let error = bench
         .run_on(&["input.jsonl"], &config)
@@ -44,7 +45,7 @@ fn a_folder_of_something_else_is_left_alone() {
     let bench = Bench::with_texts(&family_texts(10, 1));
     bench.write("out/thesis.txt", "mine");
     let error = bench
-        .run_on(&["input.jsonl"], &Config::default())
+        .run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()))
         .unwrap_err();
     assert!(matches!(error, Error::Foreign { .. }), "{error}");
     assert_eq!(fs::read_dir(bench.path("out")).unwrap().count(), 1);
@@ -57,11 +58,11 @@ fn two_runs_do_not_share_a_folder() {
     let lock = fs::File::create(bench.path("out/.arose/lock")).unwrap();
     lock.lock().unwrap();
     let error = bench
-        .run_on(&["input.jsonl"], &Config::default())
+        .run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()))
         .unwrap_err();
     assert!(matches!(error, Error::Busy { .. }), "{error}");
     drop(lock);
-    bench.run(&Config::default());
+    bench.run(&Config::of(Criterion::jaccard()));
 }
 
 /// A run that is stopped in a stage resumes there: earlier stages are not repeated.
@@ -69,7 +70,7 @@ fn two_runs_do_not_share_a_folder() {
 fn a_stopped_run_goes_on() {
     let texts = family_texts(300, 2);
     let undisturbed = Bench::with_texts(&texts);
-    undisturbed.run(&Config::default());
+    undisturbed.run(&Config::of(Criterion::jaccard()));
     for stage in ["exact", "candidates", "verify", "cluster"] {
         let bench = Bench::with_texts(&texts);
         stop_in(&bench, stage);
@@ -80,12 +81,12 @@ fn a_stopped_run_goes_on() {
         // Settings other than those of the earlier stages are an error.
         let other = Config {
             keep: Keep::Longest,
-            ..Config::default()
+            ..Config::of(Criterion::jaccard())
         };
         let error = bench.run_on(&["input.jsonl"], &other).unwrap_err();
         assert!(matches!(error, Error::OtherSettings { .. }), "{error}");
         assert_eq!(fs::metadata(&note).unwrap().modified().unwrap(), before);
-        bench.run(&Config::default());
+        bench.run(&Config::of(Criterion::jaccard()));
         assert_eq!(bench.pairs(), undisturbed.pairs());
         assert_eq!(results(&bench.path("out")).len(), 3);
     }
@@ -97,10 +98,16 @@ fn stop_in(bench: &Bench, stage: &str) {
     progress.stop();
     let inputs = [bench.path("input.jsonl")];
     let out = bench.path("out");
-    let stopped = arose_dedup::run(&inputs, &Config::default(), &out, Start::Resume, &progress);
+    let stopped = arose_dedup::run(
+        &inputs,
+        &Config::of(Criterion::jaccard()),
+        &out,
+        Start::Resume,
+        &progress,
+    );
     assert!(matches!(stopped, Err(Error::Stopped)));
     let obstacle = bench.write(&format!("out/.arose/{stage}"), "");
-    let error = bench.run_on(&["input.jsonl"], &Config::default());
+    let error = bench.run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()));
     assert!(matches!(error, Err(Error::Io { .. })), "{error:?}");
     fs::remove_file(obstacle).unwrap();
 }
@@ -111,7 +118,7 @@ fn stop_in(bench: &Bench, stage: &str) {
 fn issue_20_a_run_goes_on_from_its_buckets() {
     let texts = family_texts(300, 2);
     let undisturbed = Bench::with_texts(&texts);
-    undisturbed.run(&Config::default());
+    undisturbed.run(&Config::of(Criterion::jaccard()));
     let bench = Bench::with_texts(&texts);
     stop_in(&bench, "candidates");
     let keys = bench.path("out/.arose/read/keys0");
@@ -119,11 +126,11 @@ fn issue_20_a_run_goes_on_from_its_buckets() {
     // Sketches are computed from tokens, after the buckets.
     let (tokens, away) = (bench.path("out/.arose/read/tokens"), bench.path("tokens"));
     fs::rename(&tokens, &away).unwrap();
-    let error = bench.run_on(&["input.jsonl"], &Config::default());
+    let error = bench.run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()));
     assert!(matches!(error, Err(Error::Io { .. })), "{error:?}");
     assert!(!keys.exists());
     fs::rename(&away, &tokens).unwrap();
-    bench.run(&Config::default());
+    bench.run(&Config::of(Criterion::jaccard()));
     assert_eq!(bench.pairs(), undisturbed.pairs());
     assert_eq!(bench.docs(), undisturbed.docs());
 }
@@ -131,12 +138,12 @@ fn issue_20_a_run_goes_on_from_its_buckets() {
 #[test]
 fn an_input_that_changed_after_the_run_is_noticed() {
     let bench = Bench::with_texts(&family_texts(50, 1));
-    bench.run(&Config::default());
+    bench.run(&Config::of(Criterion::jaccard()));
     let mut text = fs::read_to_string(bench.path("input.jsonl")).unwrap();
     text.push_str("{\"text\": \"one more\"}\n");
     bench.write("input.jsonl", &text);
     let error = bench
-        .run_on(&["input.jsonl"], &Config::default())
+        .run_on(&["input.jsonl"], &Config::of(Criterion::jaccard()))
         .unwrap_err();
     assert!(matches!(error, Error::InputChanged { .. }), "{error}");
 }
@@ -147,11 +154,11 @@ fn an_input_that_changed_after_the_run_is_noticed() {
 fn issue_20_a_stopped_reading_goes_on() {
     let texts = family_texts(2000, 9);
     let undisturbed = Bench::with_texts(&texts);
-    undisturbed.run(&Config::default());
+    undisturbed.run(&Config::of(Criterion::jaccard()));
     let bench = Bench::with_texts(&texts);
     let config = Config {
         checkpoint: std::time::Duration::ZERO,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     let progress = Progress::default();
     let checkpoint = bench.path("out/.arose/read.part/checkpoint.json");
@@ -195,7 +202,7 @@ fn issue_20_work_from_before_a_power_cut_is_not_relied_on() {
     }
     let texts = family_texts(200, 12);
     let undisturbed = Bench::with_texts(&texts);
-    undisturbed.run(&Config::default());
+    undisturbed.run(&Config::of(Criterion::jaccard()));
     let bench = Bench::with_texts(&texts);
     stop_in(&bench, "cluster");
     for stage in ["read", "exact", "candidates", "verify"] {
@@ -211,7 +218,7 @@ fn issue_20_work_from_before_a_power_cut_is_not_relied_on() {
         }
         fs::write(&note, text.replace(boot.trim(), "another")).unwrap();
     }
-    bench.run(&Config::default());
+    bench.run(&Config::of(Criterion::jaccard()));
     check_same(&bench, &undisturbed);
 }
 
@@ -231,22 +238,23 @@ fn issue_20_results_are_on_the_disk_before_the_summary() {
     for update in [None, Some(Update::Add)] {
         let bench = Bench::with_texts(&family_texts(40, 3));
         let (out, index) = (bench.path("out"), bench.path("index"));
-        drop(Index::create(&index, Settings::default()).unwrap());
+        let jaccard = Config::of(Criterion::jaccard());
+        drop(Index::create(&index, Settings::agreeing_with(&jaccard)).unwrap());
         let config = Config {
             against: update.map(|update| Against { index, update }),
-            ..Config::default()
+            ..Config::of(Criterion::jaccard())
         };
         let recording = Recording::start(&out);
         bench.run(&config);
         let changes = recording.changes();
-        let place = |name: &str, find: &dyn Fn(&Change) -> bool| {
+        let place = |name: &str, find: &dyn Fn(&DiskChange) -> bool| {
             let place = changes.iter().position(find);
             place.unwrap_or_else(|| panic!("no sync or name of {name}: {changes:?}"))
         };
         let named = |name: &str| {
             let path = out.join(name);
             let mut links = changes.iter().filter_map(|change| match change {
-                Change::Link { path: link, file } if *link == path => Some(*file),
+                DiskChange::Link { path: link, file } if *link == path => Some(*file),
                 _ => None,
             });
             links.next().unwrap_or_else(|| panic!("no file {name}"))
@@ -255,12 +263,12 @@ fn issue_20_results_are_on_the_disk_before_the_summary() {
             let number = named(name);
             place(
                 name,
-                &|change| matches!(change, Change::Sync { file } if *file == number),
+                &|change| matches!(change, DiskChange::Sync { file } if *file == number),
             )
         };
         let summary = place(
             "summary.json",
-            &|change| matches!(change, Change::Rename { to, .. } if *to == out.join("summary.json")),
+            &|change| matches!(change, DiskChange::Rename { to, .. } if *to == out.join("summary.json")),
         );
         for result in ["documents.parquet", "pairs.parquet", "kept.jsonl"] {
             assert!(synced(result) < summary, "{result}");
@@ -268,12 +276,12 @@ fn issue_20_results_are_on_the_disk_before_the_summary() {
         assert!(synced("summary.json.part") < summary);
         let lasts = changes[summary..]
             .iter()
-            .position(|change| matches!(change, Change::SyncFolder { path } if *path == out));
+            .position(|change| matches!(change, DiskChange::SyncFolder { path } if *path == out));
         let lasts = summary + lasts.expect("the name of the summary is synced");
         let note = out.join(".arose/update");
         let forgotten = changes
             .iter()
-            .rposition(|change| matches!(change, Change::Remove { path } if *path == note));
+            .rposition(|change| matches!(change, DiskChange::Remove { path } if *path == note));
         assert_eq!(forgotten.is_some(), update.is_some());
         assert!(forgotten.is_none_or(|forgotten| lasts < forgotten));
     }

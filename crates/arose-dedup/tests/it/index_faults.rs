@@ -139,7 +139,7 @@ fn agrees(index: &Index, model: &Model) -> bool {
         index.sketch(&name).unwrap().as_ref() == Some(sketch)
             && found.iter().any(|found| found.name == name)
     };
-    index.stats().unwrap().n_docs == model.len() as u64 && model.iter().all(is_found)
+    index.status().unwrap().n_docs == model.len() as u64 && model.iter().all(is_found)
 }
 
 /// Sixty times, a process works on an index and is killed after it has acknowledged a random number

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::support::{Bench, family_texts};
 
 fn jaccard(threshold: f64) -> Config {
-    let mut config = Config::default();
+    let mut config = Config::of(Criterion::jaccard());
     config.policy.criterion = Criterion::Jaccard(Threshold::new(threshold).unwrap());
     config
 }
@@ -90,7 +90,7 @@ fn a_template_costs_as_much_as_its_pages() {
         let bench = Bench::with_texts(&template(n, 100, |_| 1, 1));
         let summary = bench.run(&Config {
             cap: NonZeroUsize::new(50).unwrap(),
-            ..Config::default()
+            ..Config::of(Criterion::jaccard())
         });
         let n = n as u64;
         assert_eq!(count(&summary, "kept"), 1);
@@ -118,7 +118,7 @@ fn issue_20_five_thousand_pages_of_one_template_are_cheap() {
         words.collect::<String>()
     };
     let texts: Vec<String> = (0..n).map(page).collect();
-    let summary = Bench::with_texts(&texts).run(&Config::default());
+    let summary = Bench::with_texts(&texts).run(&Config::of(Criterion::jaccard()));
     assert_eq!(count(&summary, "kept"), 1);
     assert!(count(&summary, "tested") <= 400 * n, "{summary}");
     assert!(count(&summary, "pairs") <= 20 * n, "{summary}");
@@ -129,7 +129,7 @@ fn issue_20_five_thousand_pages_of_one_template_are_cheap() {
 fn issue_20_the_cost_of_a_template_doubles_with_its_pages() {
     let costs = [2_500, 5_000].map(|n| {
         let bench = Bench::with_texts(&template(n, 100, |_| 1, 3));
-        let summary = bench.run(&Config::default());
+        let summary = bench.run(&Config::of(Criterion::jaccard()));
         assert_eq!(count(&summary, "kept"), 1);
         ["tested", "candidates", "pairs"].map(|name| count(&summary, name))
     });
@@ -239,7 +239,14 @@ fn progress_ends_at_its_total() {
     let progress = Progress::default();
     let inputs = [bench.path("input.jsonl")];
     let out = bench.path("out");
-    arose_dedup::run(&inputs, &Config::default(), &out, Start::Resume, &progress).unwrap();
+    arose_dedup::run(
+        &inputs,
+        &Config::of(Criterion::jaccard()),
+        &out,
+        Start::Resume,
+        &progress,
+    )
+    .unwrap();
     let last = progress.look();
     assert_eq!(last.stage, "write");
     assert_eq!(Some(last.done), last.total);
@@ -327,7 +334,7 @@ fn used(folder: &Path) -> u64 {
 fn issue_20_temporary_disk_is_bounded() {
     const DICTIONARY: u64 = 512 << 10;
     let n = 20_000;
-    let plant = plant::Config {
+    let plant = plant::PlantConfig {
         n_documents: n,
         n_sites: 100,
         seed: 1,
@@ -343,7 +350,7 @@ fn issue_20_temporary_disk_is_bounded() {
         fs::rename(planted, bench.path("input.jsonl")).unwrap();
         let config = Config {
             memory,
-            ..Config::default()
+            ..Config::of(Criterion::jaccard())
         };
         let most = peak_disk(&bench, &config).saturating_sub(DICTIONARY) / u64::from(n);
         assert!((200..=450).contains(&most), "{most} bytes per document");

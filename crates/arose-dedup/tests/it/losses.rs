@@ -354,14 +354,14 @@ fn issue_19_passages_of_damaged_tables() {
         let [_, damaged] = damaged_table(column);
         fs::write(bench.path("table.parquet"), &damaged).unwrap();
         let inputs = [bench.path("table.parquet")];
-        let run = |config: &passages::Config| {
+        let run = |config: &passages::PassagesConfig| {
             let progress = arose_dedup::Progress::of_passages();
             let start = arose_dedup::Start::Resume;
             passages::run(&inputs, config, &bench.path("out"), start, &progress)
         };
-        let config = passages::Config {
+        let config = passages::PassagesConfig {
             remove: Some(Remove::default()),
-            ..passages::Config::default()
+            ..passages::PassagesConfig::default()
         };
         let summary = run(&config).unwrap();
         assert_eq!(summary["counts"]["read"], n_read, "{column}");
@@ -371,7 +371,7 @@ fn issue_19_passages_of_damaged_tables() {
         let kept = arose_corpus::read(&[kept], Default::default()).unwrap();
         assert_eq!(kept.count(), 20, "{column}");
         fs::remove_dir_all(bench.path("out")).unwrap();
-        let refused = run(&passages::Config {
+        let refused = run(&passages::PassagesConfig {
             on_loss: OnLoss::Refuse,
             ..config
         });

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arose::mix::SplitMix;
 use arose::passage::Removal;
-use arose_dedup::passages::against::{self, Against, Found, Reference};
-use arose_dedup::passages::{Config, Remove, run};
+use arose_dedup::passages::against::{self, MatchRemoval, Reference, ReferenceSearch};
+use arose_dedup::passages::{PassagesConfig, Remove, run};
 use arose_dedup::{Error, Progress, Start};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
@@ -19,7 +19,7 @@ use crate::support::{numbers, results};
 /// The files of a result by name.
 type Files = Vec<(String, Vec<u8>)>;
 
-fn summary(input: &Path, config: &Config, out: &Path) -> Value {
+fn summary(input: &Path, config: &PassagesConfig, out: &Path) -> Value {
     let inputs = [input.to_owned()];
     run(
         &inputs,
@@ -51,14 +51,14 @@ fn check(name: &str, n_tokens: u64, min: usize, expected: [u64; 8]) {
     let mut removed = Vec::new();
     for removal in [Removal::Later, Removal::WholeFirst] {
         let folder = tempfile::tempdir().unwrap();
-        let config = Config {
+        let config = PassagesConfig {
             min,
             memory: 256 << 20,
             remove: Some(Remove {
                 removal,
                 ..Remove::default()
             }),
-            ..Config::default()
+            ..PassagesConfig::default()
         };
         let summary = summary(&input, &config, &folder.path().join("out"));
         let number = |part: &str, name: &str| summary[part][name].as_u64().unwrap();
@@ -105,7 +105,11 @@ fn issue_29_the_most_repeated_passage_of_revisions() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let summary = summary(&input, &Config::default(), &folder.path().join("out"));
+    let summary = summary(
+        &input,
+        &PassagesConfig::default(),
+        &folder.path().join("out"),
+    );
     assert_eq!(summary["counts"]["longest"], 5001);
     assert_eq!(summary["counts"]["most_places"], 14);
     let top = &summary["most_repeated"][0];
@@ -179,18 +183,18 @@ fn issue_29_the_same_bytes_at_any_thread_count_and_memory() {
         .map(|text| text[40..400].to_owned())
         .collect();
     jsonl(&reference, &items);
-    let against = Against {
+    let against = ReferenceSearch {
         reference: Reference::Files(vec![reference]),
         common: 5.try_into().unwrap(),
-        found: Found::Cut,
+        found: MatchRemoval::Cut,
     };
     let mut expected: Option<[Files; 2]> = None;
     for (threads, memory) in [(1, 1 << 30), (1, 1 << 12), (4, 1 << 30), (3, 1 << 16)] {
-        let mut config = Config {
+        let mut config = PassagesConfig {
             min: 8,
             memory,
             remove: Some(Remove::default()),
-            ..Config::default()
+            ..PassagesConfig::default()
         };
         config.corpus.threads = threads.try_into().unwrap();
         let outs = ["repeated", "against"]
@@ -323,10 +327,10 @@ fn issue_29_every_format_can_be_cut() {
         let folder = tempfile::tempdir().unwrap();
         let input = write_as(folder.path(), format, &texts);
         let out = folder.path().join("out");
-        let config = Config {
+        let config = PassagesConfig {
             min: 4,
             remove: Some(Remove::default()),
-            ..Config::default()
+            ..PassagesConfig::default()
         };
         let summary = summary(&input, &config, &out);
         assert_eq!(summary["removal"]["documents_dropped"], 1, "{format}");
@@ -363,14 +367,14 @@ fn issue_29_cuts_leave_valid_text_in_any_script() {
     for min in [1, 2, 4] {
         for removal in [Removal::Later, Removal::WholeFirst, Removal::All] {
             let out = folder.path().join(format!("{min}-{removal:?}"));
-            let config = Config {
+            let config = PassagesConfig {
                 min,
                 remove: Some(Remove {
                     removal,
                     min_left: 0,
                     ..Remove::default()
                 }),
-                ..Config::default()
+                ..PassagesConfig::default()
             };
             let summary = summary(&input, &config, &out);
             assert!(summary["removal"]["removed"].as_u64().unwrap() > 0);
@@ -402,10 +406,10 @@ fn issue_29_overlapping_removals_take_each_token_once() {
     let input = folder.path().join("in.jsonl");
     let texts = ["a b c d e f g h", "a b c d x", "c d e f y", "b c d e f z"].map(String::from);
     jsonl(&input, &texts);
-    let config = Config {
+    let config = PassagesConfig {
         min: 3,
         remove: Some(Remove::default()),
-        ..Config::default()
+        ..PassagesConfig::default()
     };
     let out = folder.path().join("out");
     let summary = summary(&input, &config, &out);
@@ -433,9 +437,9 @@ fn issue_29_periodic_text_needs_few_rows() {
         jsonl(&input, std::slice::from_ref(&text));
         let tokens: Vec<&str> = text.split_whitespace().collect();
         let period = (tokens.len() / 1000) as u64;
-        let config = Config {
+        let config = PassagesConfig {
             min: MIN as usize,
-            ..Config::default()
+            ..PassagesConfig::default()
         };
         let summary = summary(&input, &config, &out);
         let n_windows = tokens.len() as u64 - MIN + 1;
@@ -462,5 +466,52 @@ fn issue_29_periodic_text_needs_few_rows() {
             longest >= tokens.len() as u64 - 2 * period,
             "{word}: {longest}"
         );
+    }
+}
+
+/// A word without end is one token, which is repeated and removed as any other.
+#[test]
+fn issue_29_an_endless_word_is_one_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, out] = ["in.jsonl", "out"].map(|name| folder.path().join(name));
+    let word = "endless".repeat(1 << 18);
+    jsonl(
+        &input,
+        &[word.clone(), format!("a {word}"), "b c".to_owned()],
+    );
+    let config = PassagesConfig {
+        min: 1,
+        remove: Some(Remove::default()),
+        ..PassagesConfig::default()
+    };
+    let summary = summary(&input, &config, &out);
+    assert_eq!(summary["counts"]["tokens"], 5);
+    assert_eq!(summary["counts"]["passages"], 1);
+    assert_eq!(summary["removal"]["removed"], 1);
+    assert_eq!(summary["removal"]["removed_bytes"], word.len());
+    let kept = fs::read_to_string(out.join("kept.jsonl")).unwrap();
+    let texts = kept.lines().map(|line| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        row["text"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(texts.collect::<Vec<_>>(), [&word, "a ", "b c"]);
+}
+
+/// The report warns if more than half of the text would be removed, and only then.
+#[test]
+fn issue_29_a_removal_of_most_of_the_text_is_warned_of() {
+    let line = "one line of several words that is repeated in every document of all";
+    for (n_copies, is_warned) in [(9, true), (1, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let [input, out] = ["in.jsonl", "out"].map(|name| folder.path().join(name));
+        let texts = (0..n_copies).map(|i| format!("{line} {i}"));
+        jsonl(&input, &texts.collect::<Vec<_>>());
+        let config = PassagesConfig {
+            min: 5,
+            ..PassagesConfig::default()
+        };
+        summary(&input, &config, &out);
+        let report = fs::read_to_string(out.join("report.html")).unwrap();
+        assert_eq!(report.contains("Warning:"), is_warned, "{n_copies} copies");
     }
 }

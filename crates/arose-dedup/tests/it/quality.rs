@@ -16,7 +16,7 @@ fn with_filter(names: &[&str]) -> Config {
     let filter = filters.fold(Selection::default(), Selection::union);
     Config {
         quality: Some(Quality { filter }),
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     }
 }
 
@@ -113,7 +113,7 @@ fn columns_are_there_and_nothing_is_dropped_without_a_filter() {
 fn nothing_changes_unless_asked_for() {
     let bench = Bench::new();
     write(&bench, &[prose(1), list(2), prose(1)]);
-    let summary = bench.run(&Config::default());
+    let summary = bench.run(&Config::of(Criterion::jaccard()));
     assert_eq!(summary["quality"], Value::Null);
     assert!(summary["settings"].get("quality").is_none());
     let docs = bench.docs();
@@ -280,7 +280,7 @@ fn the_filter_is_part_of_the_run() {
     for config in [
         with_filter(&["fineweb"]),
         with_filter(&[]),
-        Config::default(),
+        Config::of(Criterion::jaccard()),
     ] {
         let error = arose_dedup::run(
             &inputs,

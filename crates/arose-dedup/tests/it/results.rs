@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use arose::rule::Criterion;
+use arose_corpus::html::Mode;
 use arose_dedup::{Config, Error, ListedPairs};
 use serde_json::{Value, json};
 
@@ -11,7 +13,7 @@ use crate::support::{Bench, family_texts};
 fn all_pairs() -> Config {
     Config {
         pairs: ListedPairs::All,
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     }
 }
 
@@ -33,6 +35,35 @@ pub(crate) fn counts_add_up(summary: &Value) {
     );
 }
 
+/// The table says how the text of each web page was read.
+#[test]
+fn issue_24_modes_of_documents() {
+    let prose = "<p>one sentence that is long enough to be read as prose, twice over.</p>";
+    let article = format!("<title>T</title>{}", prose.repeat(5));
+    let links = "<title>T</title><nav><a href=/1>one</a> <a href=/2>two</a></nav>";
+    let documents = [
+        json!({ "text": ROSE }),
+        json!({ "html": article }),
+        json!({ "html": links }),
+    ];
+    let lines = documents.map(|document| document.to_string() + "\n");
+    let modes = |mode: Mode| {
+        let bench = Bench::new();
+        bench.write("input.jsonl", &lines.concat());
+        let mut config = Config::default();
+        config.corpus.html.mode = mode;
+        bench.run(&config);
+        let docs = bench.docs().into_iter();
+        docs.map(|doc| doc.mode.unwrap_or_default())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(Config::default().corpus.html.mode, Mode::Visible);
+    assert_eq!(modes(Mode::Visible), ["", "visible", "visible"]);
+    assert_eq!(modes(Mode::Henzinger), ["", "henzinger", "henzinger"]);
+    assert_eq!(modes(Mode::Content), ["", "content", "visible"]);
+    assert_eq!(modes(Mode::Plain), ["", "plain", "plain"]);
+}
+
 #[test]
 fn counts_add_up_and_kept_lines_are_untouched() {
     let bench = Bench::new();
@@ -40,7 +71,7 @@ fn counts_add_up_and_kept_lines_are_untouched() {
     let other = json!({ "text": family_texts(1, 1)[0], "id": "other" }).to_string();
     let copy = json!({ "text": ROSE.replace(' ', "\n") }).to_string();
     bench.write("input.jsonl", &format!("{first}\n[1, 2]\n{copy}\n{other}"));
-    let summary = bench.run(&Config::default());
+    let summary = bench.run(&Config::of(Criterion::jaccard()));
     counts_add_up(&summary);
     assert_eq!(summary["counts"]["read"], 3);
     assert_eq!(summary["counts"]["dropped_exact"], 1);
@@ -75,7 +106,7 @@ fn short_and_empty_documents_never_collapse() {
         " ...",
     ];
     let bench = Bench::with_texts(&texts.map(str::to_owned));
-    let summary = bench.run(&Config::default());
+    let summary = bench.run(&Config::of(Criterion::jaccard()));
     counts_add_up(&summary);
     assert_eq!(summary["counts"]["empty"], 2);
     assert_eq!(summary["counts"]["short"], 6);
@@ -100,12 +131,12 @@ fn chinese_texts_are_compared_by_character() {
         "白日依山尽黄河入海流欲穷千里目更上一层楼".to_owned(),
     ];
     let bench = Bench::with_texts(&texts);
-    bench.run(&Config::default());
+    bench.run(&Config::of(Criterion::jaccard()));
     let pairs = bench.pairs();
     assert_eq!(pairs.len(), 0, "31 of 41 shingles agree: {pairs:?}");
     let config = Config {
         shingle: arose::shingle::ShingleLength::uniform(2.try_into().unwrap()),
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     let bench = Bench::with_texts(&texts);
     bench.run(&config);
@@ -116,7 +147,7 @@ fn chinese_texts_are_compared_by_character() {
 fn nothing_in_nothing_out() {
     let bench = Bench::new();
     bench.write("input.jsonl", "");
-    let summary = bench.run(&Config::default());
+    let summary = bench.run(&Config::of(Criterion::jaccard()));
     counts_add_up(&summary);
     assert_eq!(summary["counts"]["read"], 0);
     assert!(bench.docs().is_empty() && bench.pairs().is_empty());
@@ -129,7 +160,9 @@ fn pages_of_a_folder_stay_under_their_names() {
     bench.write("pages/a/one.html", &page(ROSE));
     bench.write("pages/b/two.html", &page(ROSE));
     bench.write("pages/b/three.html", &page(&family_texts(1, 2)[0]));
-    bench.run_on(&["pages"], &Config::default()).unwrap();
+    bench
+        .run_on(&["pages"], &Config::of(Criterion::jaccard()))
+        .unwrap();
     let kept = bench.path("out/kept.files");
     assert_eq!(
         fs::read_to_string(kept.join("a/one.html")).unwrap(),
@@ -151,13 +184,17 @@ fn json_arrays_stay_arrays() {
     let other = &family_texts(1, 2)[0];
     let bench = Bench::new();
     bench.write("a.json", &array(&[ROSE, other, ROSE]));
-    bench.run_on(&["a.json"], &Config::default()).unwrap();
+    bench
+        .run_on(&["a.json"], &Config::of(Criterion::jaccard()))
+        .unwrap();
     let expected = json!([{ "text": ROSE }, { "text": other }]);
     assert_eq!(read(bench.path("out/kept.json")), expected);
     let bench = Bench::new();
     bench.write("in/a.json", &array(&[ROSE]));
     bench.write("in/b.json", &array(&[ROSE, other]));
-    bench.run_on(&["in"], &Config::default()).unwrap();
+    bench
+        .run_on(&["in"], &Config::of(Criterion::jaccard()))
+        .unwrap();
     let kept = bench.path("out/kept.files");
     assert_eq!(read(kept.join("a.json")), json!([{ "text": ROSE }]));
     assert_eq!(read(kept.join("b.json")), json!([{ "text": other }]));
@@ -193,7 +230,7 @@ fn a_thousand_copies_are_not_a_million_pairs() {
     assert_eq!(bench.pairs().len(), 19_999);
     assert!(summary["counts"]["pairs_not_listed"].as_u64().unwrap() > 100_000_000);
     let bench = Bench::with_texts(&texts);
-    let summary = bench.run(&Config::default());
+    let summary = bench.run(&Config::of(Criterion::jaccard()));
     assert_eq!(bench.pairs().len(), 19_999);
     assert_eq!(summary["counts"]["pairs_not_listed"], 0);
 }
@@ -203,7 +240,7 @@ fn what_cannot_be_reached_is_refused_before_anything_is_written() {
     let bench = Bench::with_texts(&family_texts(3, 1));
     let config = Config {
         recall: arose::Threshold::new(1.0).unwrap(),
-        ..Config::default()
+        ..Config::of(Criterion::jaccard())
     };
     let error = bench.run_on(&["input.jsonl"], &config).unwrap_err();
     assert!(matches!(error, Error::Recall { .. }), "{error}");

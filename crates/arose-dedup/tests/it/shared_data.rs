@@ -53,7 +53,7 @@ fn check(set: &str, documents: &str, max_odd: usize) {
     for threshold in [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99] {
         let mut config = Config {
             pairs: ListedPairs::All,
-            ..Config::default()
+            ..Config::of(Criterion::jaccard())
         };
         config.policy.criterion = Criterion::Jaccard(Threshold::new(threshold).unwrap());
         let out = tempfile::tempdir().unwrap();

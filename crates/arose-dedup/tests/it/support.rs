@@ -23,6 +23,7 @@ pub(crate) struct Doc {
     pub(crate) similarity: Option<f64>,
     pub(crate) known_as: Option<String>,
     pub(crate) group: u64,
+    pub(crate) mode: Option<String>,
 }
 
 /// A row of `pairs.parquet`.
@@ -135,6 +136,7 @@ pub(crate) fn docs(out: &Path) -> Vec<Doc> {
                 similarity: similarity.is_valid(i).then(|| similarity.value(i)),
                 known_as: text(&batch, "known_as", i),
                 group: number(&batch, "group", i).unwrap(),
+                mode: text(&batch, "mode", i),
             });
         }
     }

@@ -48,7 +48,7 @@ const USER_AGENT: &str = concat!(
 
 /// An HTTP search engine.
 pub struct Http {
-    settings: Settings,
+    settings: HttpSettings,
     places: Places,
     document_text: Option<Pointers>,
     agent: Agent,
@@ -57,7 +57,7 @@ pub struct Http {
     remembered: Remembered,
 }
 
-struct Settings {
+struct HttpSettings {
     url: String,
     /// The only origin that `headers` are sent to.
     origin: url::Origin,
@@ -449,7 +449,7 @@ impl Engine for Http {
     }
 }
 
-fn settings(filled: &Description) -> Result<Settings, Error> {
+fn settings(filled: &Description) -> Result<HttpSettings, Error> {
     let url = filled.url.clone();
     let url = url.ok_or_else(|| filled.bad("`url` is missing; set it to the URL of the server"))?;
     if !url.contains("{query}") {
@@ -466,7 +466,7 @@ fn settings(filled: &Description) -> Result<Settings, Error> {
     let or = |text: &Option<String>, default: &str| text.clone().unwrap_or(default.to_owned());
     let headers = filled.headers.iter();
     let origin = Url::parse(&url).map_err(|error| filled.bad(&format!("`url`: {error}")))?;
-    let settings = Settings {
+    let settings = HttpSettings {
         origin: origin.origin(),
         url,
         document: filled.document.clone(),

@@ -58,7 +58,7 @@ pub struct Panel {
     members: Vec<Member>,
     log: Log,
     requests: Requests,
-    n_answers: u64,
+    n_responses: u64,
     /// The number of each normalized URL.
     numbers: HashMap<String, usize>,
     addresses: Vec<String>,
@@ -158,7 +158,7 @@ impl Panel {
             members,
             log,
             requests: Requests::new(budget),
-            n_answers: 0,
+            n_responses: 0,
             numbers: HashMap::new(),
             addresses: Vec::new(),
             aliases: HashMap::new(),
@@ -197,8 +197,8 @@ impl Panel {
 
     /// Number of responses used so far, including missing ones, from search engines or the log.
     #[must_use]
-    pub fn n_answers(&self) -> u64 {
-        self.n_answers
+    pub fn n_responses(&self) -> u64 {
+        self.n_responses
     }
 
     /// Sets the total number of units of work.
@@ -405,7 +405,7 @@ impl Panel {
     ) -> Result<Answered, Error> {
         let member = &mut self.members[engine];
         if let Some(known) = self.log.known(&member.seat.name, asked) {
-            self.n_answers += 1;
+            self.n_responses += 1;
             return Ok(known.clone());
         }
         let Some(source) = &mut member.engine else {
@@ -413,7 +413,7 @@ impl Panel {
         };
         let answered = work(&mut **source, &self.requests)?;
         self.log.add(&member.seat.name, asked, &answered)?;
-        self.n_answers += 1;
+        self.n_responses += 1;
         Ok(answered)
     }
 

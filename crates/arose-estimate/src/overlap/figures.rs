@@ -20,7 +20,7 @@ impl Sampling {
         for pages in self.accepted.iter_mut().chain(&mut self.strict) {
             pages.truncate(n);
         }
-        let counted = match self.settings.checking.n_alike {
+        let counted = match self.settings.checking.n_compared {
             0 => "pages, each URL counted separately",
             _ => "pages; a near duplicate in a search engine counts as the page",
         };

@@ -47,7 +47,7 @@ fn section(out: &mut String, study: &Study, findings: &Findings) {
         "<section>\n<h2>{}</h2>\n<p>Unit: {}. Responses used: {}.</p>\n",
         title(findings),
         Text(&findings.counted),
-        Count(findings.n_answers)
+        Count(findings.n_responses)
     );
     for warning in &findings.warnings {
         let _ = writeln!(out, "<p class=\"warning\">{}.</p>", Text(warning));
@@ -209,16 +209,16 @@ pub(super) fn number(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulate::{Part, Settings, run};
+    use super::super::simulate::{Part, SimulationSettings, run};
     use super::*;
 
     #[test]
     fn a_page_of_everything_loads_nothing() {
-        let settings = Settings {
+        let settings = SimulationSettings {
             n_samples: 30,
             shares: vec![0.5, 0.4],
             parts: vec![Part::Overlap, Part::CorpusSize, Part::LowerBound],
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let study = Study {
             engines: vec!["a".to_owned(), "b".to_owned()],

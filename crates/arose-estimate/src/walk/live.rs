@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::{
-    Drawing, Measure, Tally, Walked, Weighed, add_figures, keep, random, warnings, weights,
+    Drawing, GraphMeasure, Tally, Walked, Weighed, add_figures, keep, random, warnings, weights,
 };
 use crate::Error;
 use crate::engine::log::{Answered, Asked};
@@ -45,11 +45,11 @@ pub enum Place {
 }
 
 /// Fetches URLs; none where no more requests are allowed.
-pub type Source<'s> = dyn FnMut(&[String]) -> Vec<Option<Reply<Place>>> + 's;
+pub type PlaceSource<'s> = dyn FnMut(&[String]) -> Vec<Option<Reply<Place>>> + 's;
 
 /// Settings of live walks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct LiveSettings {
     /// Number of walks; at least five for an interval.
     pub n_walks: usize,
     /// Steps per walk.
@@ -57,7 +57,7 @@ pub struct Settings {
     /// Normalized URLs at which the walks start.
     pub seeds: Vec<String>,
     /// The properties to measure.
-    pub measures: Vec<Measure>,
+    pub measures: Vec<GraphMeasure>,
     /// Number of pages to sample, from all walks together.
     pub n_drawn: usize,
     /// A description of the web or its part, for the log; it must be the same when a walk is
@@ -74,12 +74,12 @@ pub struct Settings {
 /// If there are too few walks, in-links are to be measured, no seed leads to a page, or the log
 /// cannot be written.
 pub fn run(
-    source: &mut Source<'_>,
+    source: &mut PlaceSource<'_>,
     log: Log,
-    settings: &Settings,
+    settings: &LiveSettings,
     progress: &Progress,
 ) -> Result<Walked, Error> {
-    let by_in_links = |measure: &&Measure| matches!(measure, Measure::InDegree(_));
+    let by_in_links = |measure: &&GraphMeasure| matches!(measure, GraphMeasure::InDegree(_));
     if settings.measures.iter().any(|one| by_in_links(&one)) {
         let what = "a live walk cannot measure in-links, because links from unvisited pages are \
             unknown; measure out:N or url:PART";
@@ -148,7 +148,7 @@ enum Kind {
 }
 
 impl Known {
-    fn new(mut log: Log, settings: &Settings) -> Result<Self, Error> {
+    fn new(mut log: Log, settings: &LiveSettings) -> Result<Self, Error> {
         let web = settings.web.clone();
         let seats = vec![Seat {
             name: web.clone(),
@@ -196,7 +196,7 @@ impl Known {
     /// Requests the unknown URLs, from the log first. Returns whether all are known now.
     fn learn(
         &mut self,
-        source: &mut Source<'_>,
+        source: &mut PlaceSource<'_>,
         pages: impl Iterator<Item = u32>,
     ) -> Result<bool, Error> {
         let mut wanted: Vec<u32> = pages
@@ -275,12 +275,12 @@ impl Known {
     }
 
     /// Whether each URL has the property.
-    fn values(&self, measure: &Measure) -> Vec<bool> {
+    fn values(&self, measure: &GraphMeasure) -> Vec<bool> {
         let all = 0..self.addresses.len();
         all.map(|page| match measure {
-            Measure::Name(part) => self.addresses[page].contains(part.as_str()),
-            Measure::OutDegree(least) => self.links(page as u32).len() as u64 >= *least,
-            Measure::InDegree(_) => false,
+            GraphMeasure::Name(part) => self.addresses[page].contains(part.as_str()),
+            GraphMeasure::OutDegree(least) => self.links(page as u32).len() as u64 >= *least,
+            GraphMeasure::InDegree(_) => false,
         })
         .collect()
     }
@@ -288,7 +288,7 @@ impl Known {
     fn findings(
         &self,
         walkers: Vec<Walker>,
-        settings: &Settings,
+        settings: &LiveSettings,
         n_steps: usize,
     ) -> Result<Walked, Error> {
         if self.count(Kind::Page) == 0 {
@@ -313,7 +313,7 @@ impl Known {
         }
         let counted = format!("pages reachable by links from the seeds, on {}", self.web);
         let mut findings = Findings::new("walk", &counted, settings.seed);
-        findings.n_answers = self.places.iter().flatten().count() as u64;
+        findings.n_responses = self.places.iter().flatten().count() as u64;
         self.add_shares(&mut findings, settings, &tallies)?;
         if n_steps < settings.n_steps {
             findings.warnings.push(format!(
@@ -333,10 +333,10 @@ impl Known {
     fn add_shares(
         &self,
         findings: &mut Findings,
-        settings: &Settings,
+        settings: &LiveSettings,
         tallies: &[Tally],
     ) -> Result<(), Error> {
-        let (n, n_missing) = (findings.n_answers, self.count(Kind::Missing));
+        let (n, n_missing) = (findings.n_responses, self.count(Kind::Missing));
         let is_empty = |tally: &Tally| {
             let mut measured = tally.measured.iter();
             measured.any(|one| one.sums().weight == 0.0)
@@ -406,12 +406,15 @@ mod tests {
         })
     }
 
-    fn settings() -> Settings {
-        Settings {
+    fn settings() -> LiveSettings {
+        LiveSettings {
             n_walks: 5,
             n_steps: 20_000,
             seeds: vec!["http://h.test/p0".to_owned()],
-            measures: vec![Measure::OutDegree(3), Measure::Name("/p1".to_owned())],
+            measures: vec![
+                GraphMeasure::OutDegree(3),
+                GraphMeasure::Name("/p1".to_owned()),
+            ],
             n_drawn: 0,
             web: "the web".to_owned(),
             seed: 1,
@@ -419,7 +422,7 @@ mod tests {
     }
 
     fn walk(
-        settings: &Settings,
+        settings: &LiveSettings,
         log: Log,
         budget: usize,
     ) -> (Result<Findings, Error>, Vec<String>) {
@@ -428,7 +431,7 @@ mod tests {
     }
 
     fn walk_and_draw(
-        settings: &Settings,
+        settings: &LiveSettings,
         log: Log,
         budget: usize,
     ) -> (Result<Walked, Error>, Vec<String>) {
@@ -456,7 +459,7 @@ mod tests {
             assert!((figure.value.unwrap() - truth).abs() < 0.03, "{figure:?}");
             assert_eq!(figure.truth, None);
         }
-        assert_eq!(findings.n_answers, 16);
+        assert_eq!(findings.n_responses, 16);
         let said = findings.warnings.join("\n");
         assert!(said.contains("1 of 16 URLs did not respond"), "{said}");
         assert!(said.contains("1 of 16 URLs are disallowed"), "{said}");
@@ -471,7 +474,7 @@ mod tests {
     /// above), so a quarter is four standard errors.
     #[test]
     fn drawn_pages_are_uniform() {
-        let drawing = Settings {
+        let drawing = LiveSettings {
             n_drawn: 12_000,
             ..settings()
         };
@@ -508,7 +511,7 @@ mod tests {
         assert_eq!(whole, walk(&settings(), Log::off(), 100).0.unwrap());
         let (replayed, asked) = walk(&settings(), Log::replay(&path).unwrap(), 100);
         assert_eq!((replayed.unwrap(), asked.len()), (whole, 0));
-        let elsewhere = Settings {
+        let elsewhere = LiveSettings {
             web: "another web".to_owned(),
             ..settings()
         };
@@ -518,7 +521,7 @@ mod tests {
 
     #[test]
     fn webs_that_give_nothing() {
-        let of_seed = |seed: &str| Settings {
+        let of_seed = |seed: &str| LiveSettings {
             seeds: vec![format!("http://h.test/{seed}")],
             n_steps: 20,
             ..settings()
@@ -527,8 +530,8 @@ mod tests {
         assert!(error.unwrap_err().to_string().contains("silent, timeout"));
         let (error, _) = walk(&of_seed("p0"), Log::off(), 0);
         assert!(error.unwrap_err().to_string().contains("no seed leads"));
-        let by_in_links = Settings {
-            measures: vec![Measure::InDegree(5)],
+        let by_in_links = LiveSettings {
+            measures: vec![GraphMeasure::InDegree(5)],
             ..settings()
         };
         let (error, _) = walk(&by_in_links, Log::off(), 100);

@@ -3,14 +3,14 @@
 use arose::estimate::simulate::{CorpusConfig, EngineConfig};
 use arose_estimate::corpus_size::{self, Pools};
 use arose_estimate::engine::{Fault, World};
-use arose_estimate::pool::{self, Measure, PoolConfig, Way, choose};
-use arose_estimate::simulate::{Settings, panel};
+use arose_estimate::pool::{self, PageMeasure, PoolConfig, Way, choose};
+use arose_estimate::simulate::{SimulationSettings, panel};
 
 /// A tenth of the searches time out: the interval for a share of nearly all pages ends at all
 /// pages.
 #[test]
 fn issue_23_shares_stay_shares() {
-    let settings = Settings {
+    let settings = SimulationSettings {
         corpus: CorpusConfig {
             n_pages: 1000,
             median_length: 60.0,
@@ -19,16 +19,16 @@ fn issue_23_shares_stay_shares() {
         },
         shares: vec![0.5],
         fault: Fault::TimesOut,
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let world = World::new(&settings.corpus, &settings.shares, 0.0).unwrap();
     let words = world.vocabulary();
     let mut n_wide = 0;
     for longer_than in [35, 40, 45, 60, 80] {
         let mut panel = panel(&world, &settings).unwrap();
-        let own = pool::Settings {
+        let own = pool::PoolSettings {
             n_samples: 300,
-            measure: Measure::LongerThan(longer_than),
+            measure: PageMeasure::LongerThan(longer_than),
             ways: vec![Way::Importance, Way::Rejection],
             n_controls: 10,
             seed: 1,
@@ -50,7 +50,7 @@ fn issue_23_shares_stay_shares() {
 /// hundred of a page is valid. Its degree is then counted, and the findings say so.
 #[test]
 fn issue_23_few_valid_queries_are_all_asked() {
-    let settings = Settings {
+    let settings = SimulationSettings {
         corpus: CorpusConfig {
             n_pages: 400,
             median_length: 800.0,
@@ -62,7 +62,7 @@ fn issue_23_few_valid_queries_are_all_asked() {
             limit: 3,
             ..EngineConfig::default()
         },
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let world = World::new(&settings.corpus, &settings.shares, 0.0).unwrap();
     let words = world.vocabulary();
@@ -79,7 +79,7 @@ fn issue_23_few_valid_queries_are_all_asked() {
         first,
         ..Pools::default()
     };
-    let own = corpus_size::Settings {
+    let own = corpus_size::CorpusSizeSettings {
         n_queries: 2000,
         n_controls: 10,
         seed: 1,

@@ -8,12 +8,12 @@ use arose_estimate::engine::{
     Engine, Fault, Log, Page, Panel, Question, Reply, Requests, ResultList, World,
 };
 use arose_estimate::pool::{PoolConfig, choose};
-use arose_estimate::simulate::{Part, Settings, coverage as covering, panel, run};
+use arose_estimate::simulate::{Part, SimulationSettings, coverage as covering, panel, run};
 use arose_estimate::{Findings, corpus_size, overlap, searches};
 
 /// Two search engines with 50% and 40% of 1,500 pages of about the same length.
-fn small(part: Part) -> Settings {
-    Settings {
+fn small(part: Part) -> SimulationSettings {
+    SimulationSettings {
         corpus: CorpusConfig {
             n_pages: 1500,
             median_length: 60.0,
@@ -23,17 +23,17 @@ fn small(part: Part) -> Settings {
         shares: vec![0.5, 0.4],
         n_samples: 100,
         parts: vec![part],
-        ..Settings::default()
+        ..SimulationSettings::default()
     }
 }
 
-fn one(settings: &Settings) -> Findings {
+fn one(settings: &SimulationSettings) -> Findings {
     run(settings).unwrap().remove(0)
 }
 
 /// Nominal 95% intervals contain the true value in 90% to 99% of 300 studies.
 #[track_caller]
-fn check_coverage(settings: &Settings, figures: &[&str]) {
+fn check_coverage(settings: &SimulationSettings, figures: &[&str]) {
     let fared = covering(settings, 300).unwrap();
     for name in figures {
         let one = fared.iter().find(|one| one.name == *name);
@@ -45,7 +45,7 @@ fn check_coverage(settings: &Settings, figures: &[&str]) {
 
 #[test]
 fn intervals_of_overlap() {
-    let settings = Settings {
+    let settings = SimulationSettings {
         n_samples: 60,
         ..small(Part::Overlap)
     };
@@ -95,7 +95,7 @@ fn intervals_of_pool_means() {
 
 #[test]
 fn intervals_of_corpus_size() {
-    let settings = Settings {
+    let settings = SimulationSettings {
         n_samples: 200,
         ..small(Part::CorpusSize)
     };
@@ -104,7 +104,7 @@ fn intervals_of_corpus_size() {
 
 #[test]
 fn intervals_of_capture() {
-    let settings = Settings {
+    let settings = SimulationSettings {
         n_samples: 300,
         ..small(Part::Capture)
     };
@@ -114,7 +114,7 @@ fn intervals_of_capture() {
 /// The uncorrected sampler favours long pages, the weighted one does not.
 #[test]
 fn weights_undo_the_bias_to_long_pages() {
-    let mut settings = Settings {
+    let mut settings = SimulationSettings {
         n_samples: 1000,
         ..small(Part::Pool)
     };
@@ -132,11 +132,11 @@ fn weights_undo_the_bias_to_long_pages() {
 /// accurate.
 #[test]
 fn length_correction_undoes_the_bias_to_long_pages() {
-    let findings = one(&Settings {
+    let findings = one(&SimulationSettings {
         shares: vec![0.5, 0.4],
         n_samples: 1000,
         parts: vec![Part::Overlap],
-        ..Settings::default()
+        ..SimulationSettings::default()
     });
     let covers = |name: &str| findings.figure(name).unwrap().covers().unwrap();
     assert!(
@@ -156,7 +156,7 @@ fn engines_that_misbehave() {
         (Fault::Nonsense, "neither results nor a count"),
         (Fault::Changes(100), "changed during the study"),
     ] {
-        let findings = one(&Settings {
+        let findings = one(&SimulationSettings {
             fault,
             ..small(Part::Overlap)
         });
@@ -191,7 +191,7 @@ fn sizes_of_engines_that_misbehave() {
         (Fault::Changes(600), 100, "changed during the study", false),
         (Fault::None, 10, "more results than are shown", true),
     ] {
-        let mut settings = Settings {
+        let mut settings = SimulationSettings {
             shares: vec![0.5],
             n_samples: 300,
             fault,
@@ -225,10 +225,10 @@ fn checked(checking: Checking) -> Findings {
     let settings = small(Part::Overlap);
     let world = World::new(&settings.corpus, &settings.shares, 0.0).unwrap();
     let mut panel = panel(&world, &settings).unwrap();
-    let own = overlap::Settings {
+    let own = overlap::OverlapSettings {
         n_samples: 300,
         checking,
-        ..overlap::Settings::default()
+        ..overlap::OverlapSettings::default()
     };
     overlap::run(&mut panel, &world.vocabulary(), &own).unwrap()
 }
@@ -262,7 +262,7 @@ fn overlap_by_urls_alone() {
         ..Checking::default()
     });
     let by_words = checked(Checking {
-        n_alike: 0,
+        n_compared: 0,
         ..Checking::default()
     });
     for name in ["b / a", "a in b", "b in a", "a / union"] {
@@ -325,7 +325,7 @@ fn coverage_of_drawn_pages() {
 /// Lookups without a response are neither found nor absent: the interval covers both.
 #[test]
 fn coverage_with_missing_answers() {
-    let settings = Settings {
+    let settings = SimulationSettings {
         fault: Fault::TimesOut,
         ..small(Part::Overlap)
     };
@@ -398,9 +398,9 @@ fn an_engine_that_caps_its_results() {
     };
     let engines = vec![("a".to_owned(), engine(0)), ("b".to_owned(), engine(1))];
     let mut panel = Panel::new(engines, &[], Log::off(), u64::MAX).unwrap();
-    let own = overlap::Settings {
+    let own = overlap::OverlapSettings {
         n_samples: 100,
-        ..overlap::Settings::default()
+        ..overlap::OverlapSettings::default()
     };
     let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
     let said = findings.warnings.join("\n");
@@ -417,7 +417,7 @@ fn an_engine_that_caps_its_results() {
         first: choose(&words, &PoolConfig::default()),
         ..corpus_size::Pools::default()
     };
-    let own = corpus_size::Settings {
+    let own = corpus_size::CorpusSizeSettings {
         n_queries: 50,
         n_controls: 10,
         seed: 1,
@@ -494,7 +494,7 @@ fn pages_under_two_addresses() {
         first: choose(&words, &PoolConfig::default()),
         ..corpus_size::Pools::default()
     };
-    let own = corpus_size::Settings {
+    let own = corpus_size::CorpusSizeSettings {
         n_queries: 200,
         n_controls: 10,
         seed: 1,
@@ -515,8 +515,8 @@ fn pages_under_two_addresses() {
         .take(100)
         .map(|word| Question::all(&[word]))
         .collect();
-    let own = searches::Settings {
-        checking: searches::Checking::Believed,
+    let own = searches::SearchSettings {
+        checking: searches::Verification::Believed,
         size_of_first: None,
         seed: 1,
     };
@@ -575,10 +575,10 @@ fn one_answer_of_two_is_no_absence() {
     let slow = Box::new(SixOfSeven(engine(1), 0)) as Box<dyn Engine>;
     let engines = vec![("a".to_owned(), engine(0)), ("b".to_owned(), slow)];
     let mut panel = Panel::new(engines, &[], Log::off(), u64::MAX).unwrap();
-    let own = overlap::Settings {
+    let own = overlap::OverlapSettings {
         n_samples: 400,
         n_controls: 0,
-        ..overlap::Settings::default()
+        ..overlap::OverlapSettings::default()
     };
     let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
     let figure = findings.figure("a in b").unwrap();
@@ -607,13 +607,13 @@ fn duplicates_bracket_the_overlap() {
     assert!(strict > figure.value.unwrap() + 0.003, "{figure:?}");
 }
 
-fn error_of(settings: &Settings) -> String {
+fn error_of(settings: &SimulationSettings) -> String {
     run(settings).err().unwrap().to_string()
 }
 
 #[test]
 fn nothing_in_common_nothing_at_all() {
-    let empty = Settings {
+    let empty = SimulationSettings {
         shares: vec![0.5, 0.0],
         ..small(Part::Overlap)
     };
@@ -631,9 +631,9 @@ fn nothing_in_common_nothing_at_all() {
         world.holds[2][page] = page >= 700;
     }
     let mut panel = panel(&world, &settings).unwrap();
-    let own = overlap::Settings {
+    let own = overlap::OverlapSettings {
         n_samples: 50,
-        ..overlap::Settings::default()
+        ..overlap::OverlapSettings::default()
     };
     let error = overlap::run(&mut panel, &world.vocabulary(), &own)
         .err()
@@ -666,7 +666,7 @@ fn budgets() {
         (place.to_string(), Box::new(engine) as Box<dyn Engine>)
     });
     let mut panel = Panel::new(engines.collect(), &[], Log::off(), 600).unwrap();
-    let own = overlap::Settings::default();
+    let own = overlap::OverlapSettings::default();
     let findings = overlap::run(&mut panel, &world.vocabulary(), &own).unwrap();
     assert!(
         findings.warnings[0].contains("the budget of requests was spent"),
@@ -680,7 +680,7 @@ fn budgets() {
 fn same_seed_same_figures() {
     let settings = small(Part::Overlap);
     assert_eq!(one(&settings), one(&settings));
-    let other = Settings {
+    let other = SimulationSettings {
         seed: 2,
         ..settings.clone()
     };

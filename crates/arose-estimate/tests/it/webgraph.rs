@@ -6,7 +6,7 @@ use arose::estimate::links::Links;
 use arose::estimate::normal::student_quantile;
 use arose_estimate::Figure;
 use arose_estimate::graph::{Form, Graph};
-use arose_estimate::walk::{Direction, Measure, Settings, run};
+use arose_estimate::walk::{Direction, GraphMeasure, WalkSettings, run};
 
 /// In-degrees at which the distribution is compared.
 const DEGREES: [u64; 9] = [1, 2, 3, 5, 10, 20, 50, 100, 500];
@@ -36,12 +36,12 @@ fn first_pages(graph: &Graph, n: u32) -> Graph {
     }
 }
 
-fn settings(n_steps: usize) -> Settings {
-    Settings {
+fn settings(n_steps: usize) -> WalkSettings {
+    WalkSettings {
         n_walks: 5,
         n_steps,
         seeds: Vec::new(),
-        measures: DEGREES.map(Measure::InDegree).to_vec(),
+        measures: DEGREES.map(GraphMeasure::InDegree).to_vec(),
         direction: Direction::Forwards,
         n_drawn: 0,
         seed: 1,
@@ -60,7 +60,7 @@ fn the_distribution_of_in_degrees() {
         return;
     };
     let mut settings = settings(16_000_000);
-    settings.measures.push(Measure::OutDegree(20));
+    settings.measures.push(GraphMeasure::OutDegree(20));
     let findings = run(&graph, &settings).unwrap().findings;
     for figure in &findings.figures {
         assert!(error(figure).abs() <= 0.01, "{figure:?}");
@@ -103,7 +103,7 @@ fn both_ways() {
     let Some(graph) = graph() else {
         return;
     };
-    let settings = Settings {
+    let settings = WalkSettings {
         n_walks: 10,
         direction: Direction::BothWays,
         ..settings(20_000_000)

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use arose::mix::{SplitMix, mix};
+use arose::rule::Criterion;
 use arose_corpus::Config as Reading;
 use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
 use arose_estimate::engine::{Engine, Http, Local, Log, Pages, Panel};
-use arose_estimate::overlap::Settings;
-use arose_estimate::pool::{Measure, PoolConfig, Way, choose};
+use arose_estimate::overlap::OverlapSettings;
+use arose_estimate::pool::{PageMeasure, PoolConfig, Way, choose};
 use arose_estimate::vocabulary::{self, Vocabulary};
 use arose_estimate::{Findings, corpus_size, overlap, pool};
 use arose_search::{Collapse, Config, Folder, Index, Progress, update};
@@ -61,7 +62,10 @@ fn write(path: &Path, articles: &[Article]) {
 fn local(folder: &Path, articles: &[Article]) -> Local {
     let (input, out): (PathBuf, PathBuf) = (folder.join("pages.jsonl"), folder.join("out"));
     write(&input, articles);
-    let (config, progress) = (DedupConfig::default(), DedupProgress::default());
+    let (config, progress) = (
+        DedupConfig::of(Criterion::jaccard()),
+        DedupProgress::default(),
+    );
     arose_dedup::run(&[input], &config, &out, Start::Anew, &progress).unwrap();
     let folder = Folder::open(&out).unwrap();
     update(&folder, &Config::default(), &Progress::default()).unwrap();
@@ -127,9 +131,9 @@ fn two_kinds_of_engines() {
     let path = folder.path().join("requests.jsonl");
     let log = Log::open(&path).unwrap();
     let mut panel = Panel::new(engines, &words, log, u64::MAX).unwrap();
-    let settings = Settings {
+    let settings = OverlapSettings {
         n_samples: 200,
-        ..Settings::default()
+        ..OverlapSettings::default()
     };
     let findings = overlap::run(&mut panel, &words, &settings).unwrap();
     let (n_ours, n_theirs) = (ours.len() as f64, theirs.len() as f64);
@@ -168,7 +172,7 @@ fn number_of_articles() {
         ..corpus_size::Pools::default()
     };
     for seed in 1..=5 {
-        let settings = corpus_size::Settings {
+        let settings = corpus_size::CorpusSizeSettings {
             n_queries: 800,
             n_controls: 10,
             seed,
@@ -202,9 +206,9 @@ fn mean_length() {
     let mut panel = alone("ours", local(folder.path(), &articles));
     let words = words(&articles);
     let pool = choose(&words, &PoolConfig::default());
-    let settings = pool::Settings {
+    let settings = pool::PoolSettings {
         n_samples: 1000,
-        measure: Measure::Words,
+        measure: PageMeasure::Words,
         ways: vec![Way::Importance, Way::Plain],
         n_controls: 10,
         seed: 1,

@@ -77,15 +77,15 @@ def compare(
     b: str,
     *,
     w: int | None = None,
-    policy: Policy = "jaccard",
+    policy: Policy | None = None,
     threshold: float | None = None,
     site: Literal["same", "different"] | None = None,
 ) -> Comparison:
     """Compare two texts by every score.
 
     `w` is the number of tokens in a shingle (default: 5, or 8 if super-shingles decide). The rule is
-    that of the policy. `threshold` (default: 0.8) is for the policy jaccard, `site` for the policies
-    site and site-union.
+    that of the policy: by default content without sites, or jaccard if a `threshold` is given.
+    `threshold` (default: 0.8) is for the policy jaccard, `site` for the policies site and site-union.
 
     >>> draft = "Once upon a midnight dreary, while I pondered"
     >>> both = arose.compare(draft, "Once upon a time, while I pondered", w=3)
@@ -95,6 +95,7 @@ def compare(
     False
     """
     a, b = _settings.string("a", a), _settings.string("b", b)
+    policy = _settings.chosen_policy({"policy": policy, "threshold": threshold})
     options = checked({"w": w, "policy": policy, "threshold": threshold})
     if site not in (None, "same", "different"):
         raise SettingError(f"site={site!r}, expected 'same' or 'different'")
@@ -104,8 +105,8 @@ def compare(
 def extract(html: str, mode: Mode = "content", *, url: str | None = None) -> Page:
     """Extract text, title and links from a web page.
 
-    The mode is `content` (the main content), `henzinger` (all text with the URLs of links, for
-    duplicate detection), `visible` (all text) or `plain` (the unchanged source). With `url`, the URL
+    The mode is `content` (the main content), `visible` (all text that readers see),
+    `henzinger` (all text with the URLs of links and images) or `plain` (the unchanged source). With `url`, the URL
     of the page, links become absolute.
 
     >>> page = arose.extract("<title>T</title><p>ro<b>se</b> &amp; more", "henzinger")
@@ -121,7 +122,7 @@ def read(
     data: Any,
     *,
     name: str | None = None,
-    mode: Mode = "henzinger",
+    mode: Mode = "visible",
     text_field: str | Sequence[str] = (),
     id_field: str | Sequence[str] = (),
     url_field: str | Sequence[str] = (),
@@ -181,7 +182,7 @@ def dedup(
     texts: Any = None,
     files: Paths | None = None,
     name: str | None = None,
-    policy: Policy = "jaccard",
+    policy: Policy | None = None,
     threshold: float | None = None,
     remove: Literal["same", "content"] | None = None,
     site_counts: Literal["exact", "sampled"] | None = None,
@@ -208,7 +209,7 @@ def dedup(
     ids_only: bool = False,
     quality: bool = False,
     filter: str | Sequence[str] = (),
-    mode: Mode = "henzinger",
+    mode: Mode = "visible",
     text_field: str | Sequence[str] = (),
     id_field: str | Sequence[str] = (),
     url_field: str | Sequence[str] = (),
@@ -238,7 +239,9 @@ def dedup(
     returns the kept rows. Their IDs are those of the ID column, or `name` and the row: `table#5`.
     To add rows without an ID column to an index (`update_index`), pass a `name` for the table.
 
-    The options and results are those of `arose dedup` on the command line. The results are written
+    The options and results are those of `arose dedup` on the command line. The default policy is
+    content; without `policy`, options that only others have (`threshold`, `recall`, `w`, `cjk_w`,
+    `verify`, `short`) mean jaccard. The results are written
     to the directory `output` if one is given, and an interrupted run over files resumes there. An
     existing run is replaced only with `force=True`. `progress` shows a bar: by default in
     terminals and notebooks, always with True, never with False. A function is called with the
@@ -252,7 +255,7 @@ def dedup(
     [True, False, True]
     >>> found = arose.dedup("examples/pages.jsonl")
     >>> found.summary["counts"]["kept"]
-    247
+    244
     >>> import pyarrow
     >>> rose = "a rose is a rose is a rose, whatever else it may be called today"
     >>> table = pyarrow.table({"text": [rose, rose + " or tomorrow", "another text altogether"]})
@@ -363,7 +366,7 @@ def _refuse_no_text(summary: dict[str, Any], text_field: Any) -> None:
 
 def promise(
     *,
-    policy: Policy = "jaccard",
+    policy: Policy | None = None,
     threshold: float | None = None,
     recall: float | None = None,
 ) -> list[tuple[float, float]]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
-from typing import Any, final
+from typing import Any, Literal, final
 
 __version__: str
+DEFAULT_POLICY: Literal["content"]
 MAX_REPAIRS: int
 KINDS: dict[str, int]
 

@@ -51,7 +51,8 @@ def dedup_frame(
             raise InputError(f"{parameter}={column!r}: no such column; columns found: {found}")
     if not (kind := dict(df.dtypes)[text]).startswith(("string", "char", "varchar")):
         raise InputError(f"text={text!r}: the column has type {kind}, expected string; cast it first")
-    if taken := [name for name in (*FOUND, "kept_id") if name in df.columns]:
+    # Spark does not tell upper from lower case in names.
+    if taken := [name for name in df.columns if name.lower() in (*FOUND, "kept_id")]:
         raise InputError(f"`{taken[0]}` is a column of the result; rename it")
     spark = df.sparkSession
     root = _directory(spark, directory)
@@ -77,9 +78,17 @@ def dedup_frame(
     result = written.join(verdicts, ROW, "left")
     result = result.withColumn("kept", f.coalesce("kept", f.lit(True)))
     if id is not None:
-        ids = written.select(f.col(ROW).alias("kept_row"), f.col(id).alias("kept_id"))
+        ids = written.select(f.col(ROW).alias("kept_row"), _column(id).alias("kept_id"))
         result = result.join(ids, "kept_row", "left")
-    return result.select(*df.columns, *FOUND, *(["kept_id"] if id is not None else []))
+    own = map(_column, df.columns)
+    return result.select(*own, *FOUND, *(["kept_id"] if id is not None else []))
+
+
+def _column(name: str) -> Any:
+    """Return the column of a name, which may contain dots."""
+    from pyspark.sql import functions as f
+
+    return f.col("`" + name.replace("`", "``") + "`")
 
 
 def _directory(spark: Any, directory: str | None) -> str:

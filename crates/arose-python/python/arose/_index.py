@@ -39,7 +39,7 @@ class Index:
         cls,
         directory: str | os.PathLike[str],
         *,
-        policy: Policy = "jaccard",
+        policy: Policy | None = None,
         threshold: float | None = None,
         remove: Literal["same", "content"] | None = None,
         w: int | None = None,
@@ -166,7 +166,7 @@ def _named(name: Any, text: Any) -> tuple[str, str]:
 
 
 def _check_lengths(columns: dict[str, Any]) -> None:
-    """An error if columns whose lengths are known differ in length."""
+    """Raise an error if columns of known length differ in length."""
     lengths = [(name, len(data)) for name, data in columns.items() if isinstance(data, Sized)]
     for name, n in lengths[1:]:
         first, n_first = lengths[0]

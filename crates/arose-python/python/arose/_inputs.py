@@ -1,4 +1,4 @@
-"""What `arose.dedup` takes: which inputs are files, and how everything else becomes rows.
+"""The inputs of `arose.dedup`: tells files from rows, and turns everything else into rows.
 
 One rule tells files from texts. A single string or path, and an iterable of `pathlib.Path`, are
 files; every other iterable of strings is texts. `texts=` and `files=` say it explicitly.
@@ -17,16 +17,16 @@ from . import _arose
 from ._arose import InputError
 from ._progress import Callback
 
-#: Texts that are taken from an iterable at once.
+#: Maximum number of texts in a batch from an iterable.
 BATCH = 8192
-#: Characters of these, unless a single text has more.
+#: Maximum number of characters in a batch, unless a single text has more.
 BATCH_CHARACTERS = 8 << 20
-#: Strings of a list that are looked up as files before they are taken for texts.
+#: Strings of a list to look up as files before treating them as texts.
 LOOKED_UP = 100
 
 
 def files_of(data: Any, texts: Any, files: Any, parameter: str = "data") -> list[str] | None:
-    """The files to read; None if the input is rows."""
+    """Return the files to read; None if the input is rows."""
     given = [name for name, value in [("data", data), ("texts", texts), ("files", files)]
              if value is not None]
     if len(given) != 1:
@@ -51,7 +51,7 @@ def files_of(data: Any, texts: Any, files: Any, parameter: str = "data") -> list
 
 
 def paths_or_none(data: Any) -> list[str] | None:
-    """Paths, if that is what it is: strings and paths, single or in a list. None if it is rows."""
+    """Return strings and paths, single or in a list, as paths; None if the input is rows."""
     if isinstance(data, (str, os.PathLike)):
         return [os.fspath(data)]
     if isinstance(data, (list, tuple, set, frozenset)) and all(
@@ -65,7 +65,7 @@ def paths_or_none(data: Any) -> list[str] | None:
 
 
 def paths(parameter: str, value: Any) -> list[str]:
-    """One path or pattern, or several."""
+    """Return one path or pattern, or several, as a list."""
     if isinstance(value, (str, os.PathLike)):
         return [os.fspath(value)]
     try:
@@ -77,7 +77,7 @@ def paths(parameter: str, value: Any) -> list[str]:
 
 
 def _refuse_text(data: Any) -> None:
-    """A single string that looks like a text and names no file."""
+    """Raise an error for a single string that looks like a text and is not a path."""
     if isinstance(data, str) and any(c.isspace() for c in data) and not _is_file(data):
         if not set(data) & set("*?["):
             raise InputError(
@@ -86,7 +86,7 @@ def _refuse_text(data: Any) -> None:
 
 
 def _refuse_file_names(data: Iterable[Any]) -> None:
-    """Strings that all name files are more likely files than texts."""
+    """Raise an error if all strings are paths of files: they were hardly meant as texts."""
     items = list(itertools.islice(data, LOOKED_UP))
     if all(isinstance(item, str) and len(item) < 1000 and _is_file(item) for item in items):
         raise TypeError(
@@ -96,7 +96,7 @@ def _refuse_file_names(data: Iterable[Any]) -> None:
 
 
 def refuse_column(data: Any, output: str | None) -> None:
-    """The second argument is a directory, and not the column with the text."""
+    """Raise an error if the second argument looks like a column name, not a directory."""
     if hasattr(data, "collect_schema"):
         columns: Any = data.collect_schema().names()
     else:
@@ -116,18 +116,18 @@ def _is_file(text: str) -> bool:
 
 
 class Rows(NamedTuple):
-    """A table that was written to a file."""
+    """A table written to a file."""
 
     file: os.PathLike[str]
     name: str
     n_rows: int
-    #: The columns that the run is to look at.
+    #: The columns that the run reads.
     columns: dict[str, str | None]
-    #: Whether there is a column with IDs.
+    #: Whether there is a column of IDs.
     has_ids: bool
 
     def native(self) -> _arose.Rows:
-        """The same for the compiled part."""
+        """Return the table as the compiled part expects it."""
         return _arose.Rows(self.file, self.name, self.n_rows, self.has_ids)
 
 
@@ -143,9 +143,9 @@ def write(
 ) -> Rows:
     """Write rows of any kind to a file.
 
-    `fields` has the names of columns that the caller has passed, by parameter. With `called`, the
-    columns of text and ID get these names, and named columns need not be there. `progress` is
-    called with the stage `load`, the rows so far and the rows in all.
+    `fields` has the column names passed by the caller, by parameter. With `called`, the
+    columns of text and ID get these names, and named columns may be missing. `progress` is
+    called with the stage `load`, the rows so far and the total number of rows.
     """
     texts, ids, urls = ([*fields.get(f"{kind}_field", ())] for kind in ("text", "id", "url"))
     singles = [fields.get("priority_field"), fields.get("time_field")]
@@ -177,7 +177,7 @@ def remove(work: os.PathLike[str]) -> None:
 
 
 def stream(data: Any, names: list[str]) -> Any:
-    """What a stream of texts is made of: an Arrow object, or an iterator of lists or arrays."""
+    """Return a stream of texts as an Arrow object, or an iterator of lists or arrays."""
     module = type(data).__module__.partition(".")[0]
     if module == "datasets" and hasattr(data, "column_names"):
         if hasattr(data, "keys"):
@@ -203,12 +203,12 @@ def _column(columns: list[str], names: list[str]) -> str:
 
 
 def is_arrow(data: Any) -> bool:
-    """Whether an object has the Arrow interface."""
+    """Return whether an object has the Arrow interface."""
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def batches(data: Any) -> Iterator[Any]:
-    """Texts of an iterable in lists; what has the Arrow interface is one batch."""
+    """Yield the texts of an iterable in lists; an object with the Arrow interface is one batch."""
     if is_arrow(data):
         yield data
         return
@@ -216,7 +216,7 @@ def batches(data: Any) -> Iterator[Any]:
 
 
 def columns(*columns: Any, text_at: int) -> Iterator[list[list[Any]]]:
-    """Items of several iterables in lists, of which the last may differ in length.
+    """Yield the items of several iterables in lists, which may differ in length in the last batch.
 
     `text_at` is the number of the column with the texts.
     """
@@ -238,7 +238,7 @@ def _items(data: Any) -> Iterator[Any]:
 def _bounded(
     items: Iterator[Any], text_of: Callable[[Any], Any] | None = None
 ) -> Iterator[list[Any]]:
-    """Lists of items whose texts are neither too many nor too long together."""
+    """Yield lists of items with a limited number of texts and characters."""
     batch: list[Any] = []
     n_characters = 0
     for item in items:
@@ -254,17 +254,17 @@ def _bounded(
 
 
 class Wanted(NamedTuple):
-    """The columns that a run may look at. No others are taken, so that their types do not matter."""
+    """The columns that a run may read. Others are left out, so their types do not matter."""
 
-    #: Names that the caller has passed.
+    #: Names passed by the caller.
     given: list[str]
-    #: Whether the text is among them.
+    #: Whether they include the text.
     has_text: bool
     #: Whether all columns are wanted.
     has_all: bool
 
     def of(self, names: Iterable[Any]) -> list[Any]:
-        """The columns to take. All, if one that is needed is missing: the error lists them."""
+        """Return the columns to read; all if a required one is missing, for the error message."""
         names, usual = list(names), _arose.usual_names()
         has_text = self.has_text or any(n in names for n in [*usual["text"], *usual["html"]])
         if self.has_all or not has_text or any(name not in names for name in self.given):
@@ -277,7 +277,7 @@ class Wanted(NamedTuple):
         return chosen
 
 
-#: For texts that come without a column.
+#: For texts without a column name.
 TEXT = Wanted(["text"], has_text=True, has_all=False)
 
 
@@ -330,7 +330,7 @@ def _spill_pandas(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
 
 
 def _without_missing(table: Any, wanted: Wanted) -> Any:
-    """The same, where columns of no value at all, which pandas takes for numbers, may be texts."""
+    """Convert like `pyarrow`, but let columns without values, numbers to pandas, be texts."""
     import pyarrow
 
     texts = {*wanted.given, *_arose.usual_names()["text"]}
@@ -343,7 +343,7 @@ def _without_missing(table: Any, wanted: Wanted) -> Any:
 
 
 def _mixed(data: Any) -> str | None:
-    """The first column of objects of different types, in words."""
+    """Describe the first column with objects of different types."""
     for name in data.columns:
         values = data[name].reset_index(drop=True).dropna()
         kinds = values.map(type)
@@ -367,7 +367,7 @@ def _spill_polars(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
         wanted = TEXT
     is_lazy = isinstance(data, polars.LazyFrame)
     schema = data.collect_schema()
-    # Categories become the texts that they stand for.
+    # Categories become their texts.
     columns = [
         polars.col(name).cast(polars.String)
         if schema[name] in (polars.Categorical, polars.Enum)
@@ -404,7 +404,7 @@ def _spill_datasets(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
 
 
 def _spill_examples(target: _arose.Spill, data: Any, wanted: Wanted) -> None:
-    """A stream whose columns are known only when its rows come."""
+    """Write a stream whose columns are known only from its rows."""
     import pyarrow
 
     for batch in data.iter(batch_size=1024):
@@ -423,8 +423,11 @@ def _unexpected(data: Any) -> TypeError:
     return TypeError(f"expected texts, a table or paths, got {type(data).__name__}")
 
 
-def kept_of(data: Any, mask: Any) -> Any:
-    """The rows of `data` where the mask is true, as the same kind of object."""
+def kept_of(data: Any, mask: Any, filter_arrow: Callable[[Any], Any]) -> Any:
+    """Return the rows of `data` where the mask is true, as the same type of object.
+
+    `filter_arrow` does the same with an Arrow table of any types.
+    """
     module = type(data).__module__.partition(".")[0]
     if module in ("pandas", "numpy"):
         return data[_numpy(mask)]
@@ -438,9 +441,7 @@ def kept_of(data: Any, mask: Any) -> Any:
             return data.select([row for row, is_kept in enumerate(mask) if is_kept])
         return data.filter(lambda _, row: bool(mask[row]), with_indices=True)
     if module == "pyarrow" and hasattr(data, "filter"):
-        import pyarrow
-
-        return data.filter(pyarrow.array(mask, pyarrow.bool_()))
+        return _kept_of_pyarrow(data, mask, filter_arrow)
     if is_arrow(data):
         raise TypeError("for other Arrow data call filter_arrow")
     kept = itertools.compress(data, mask)
@@ -449,8 +450,24 @@ def kept_of(data: Any, mask: Any) -> Any:
     return list(kept) if hasattr(data, "__len__") else kept
 
 
+def _kept_of_pyarrow(data: Any, mask: Any, filter_arrow: Callable[[Any], Any]) -> Any:
+    import pyarrow
+
+    try:
+        return data.filter(pyarrow.array(mask, pyarrow.bool_()))
+    except pyarrow.ArrowNotImplementedError:
+        # pyarrow itself cannot filter views and runs.
+        pass
+    if isinstance(data, pyarrow.RecordBatch):
+        return pyarrow.record_batch(filter_arrow(data))
+    if isinstance(data, pyarrow.Table):
+        return pyarrow.table(filter_arrow(data))
+    column = pyarrow.table(filter_arrow(pyarrow.table({"": data}))).column(0)
+    return column.combine_chunks() if isinstance(data, pyarrow.Array) else column
+
+
 def length_of(data: Any) -> int | None:
-    """The number of rows, where that can be told without reading them."""
+    """Return the number of rows, if it is known without reading them."""
     for name in ("height", "num_rows"):
         number = getattr(data, name, None)
         if isinstance(number, int):

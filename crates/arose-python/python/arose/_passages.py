@@ -25,17 +25,17 @@ class Passages:
     refer to documents, and columns are called `doc`.
     """
 
-    #: A row per row or document: how much of it is repeated, removed and left.
+    #: One row per input row or document: how much is repeated, removed and left.
     documents: Table
-    #: A row per passage, with its length and its number of occurrences; None with `against`.
+    #: One row per passage, with its length and its number of occurrences; None with `against`.
     passages: Table | None
-    #: A row per place of a passage, in tokens, characters and bytes; None with `against`.
+    #: One row per occurrence of a passage, in tokens, characters and bytes; None with `against`.
     places: Table | None
-    #: A row per repeated span, with the place that it repeats; None with `against`.
+    #: One row per repeated span, with the place that it repeats; None with `against`.
     removed: Table | None
-    #: With `against`, a row per item of the reference: how much of it was found, and where.
+    #: With `against`, one row per item of the reference: how much of it was found, and where.
     items: Table | None
-    #: With `against`, a row per match, with its places on both sides.
+    #: With `against`, one row per match, with its places on both sides.
     matches: Table | None
     #: Settings, counts, times.
     summary: dict[str, Any]
@@ -153,7 +153,7 @@ def passages(
     against: Any = None,
     common: int | None = None,
     memory: int | None = None,
-    mode: Literal["henzinger", "visible", "content", "plain"] = "henzinger",
+    mode: Literal["henzinger", "visible", "content", "plain"] = "visible",
     text_field: str | Sequence[str] = (),
     id_field: str | Sequence[str] = (),
     url_field: str | Sequence[str] = (),

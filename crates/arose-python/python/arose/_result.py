@@ -1,4 +1,4 @@
-"""What a run found, for people and for programs."""
+"""The results of a run, for people and for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 5
 PREVIEW = 10
 #: Characters of a text in the HTML view.
 OPENING = 120
-#: What else is dropped, by its count.
+#: Other reasons for dropping documents, by the name of the count.
 OTHERS = {
     "dropped_empty": "empty and dropped",
     "dropped_filtered": "filtered out",
@@ -27,10 +27,10 @@ OTHERS = {
 
 
 class Deduplicated:
-    """What a run found.
+    """The results of a run.
 
-    Of rows (texts, tables, datasets) everything goes by the rows of the input: `documents` has one
-    row for each, in order, also where the text is null. Of files it goes by documents.
+    For rows (texts, tables, datasets) all numbers are row numbers of the input: `documents` has one
+    row for each, in order, even where the text is null. For files they are document numbers.
 
     >>> rose = "a rose is a rose is a rose, whatever else it may be called today"
     >>> found = arose.dedup([rose, None, rose.upper(), "another text altogether"], threshold=0.7)
@@ -40,11 +40,11 @@ class Deduplicated:
     [True, True, False, True]
     """
 
-    #: A row per row or document: kept or dropped, for which one, by which rule.
+    #: One row per input row or document: kept or dropped, as a duplicate of which, by which rule.
     documents: Table
-    #: A row per verified pair, with its scores.
+    #: One row per verified pair, with its scores.
     pairs: Table
-    #: Settings, counts, promised and estimated recall, times.
+    #: Settings, counts, expected and estimated recall, times.
     summary: dict[str, Any]
     #: The directory with these, the kept documents and the report; None if it was temporary.
     output: Path | None
@@ -68,12 +68,12 @@ class Deduplicated:
             weakref.finalize(self, _remove, work)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Temporary files are not there for whoever reads it back.
+        # Temporary files do not exist where it is unpickled.
         return {**self.__dict__, "_work": None}
 
     @property
     def is_by_rows(self) -> bool:
-        """Whether the input was rows, and not files."""
+        """Whether the input was rows, not files."""
         return "row" in self.documents.column_names
 
     @property
@@ -84,12 +84,12 @@ class Deduplicated:
             import numpy
         except ImportError:
             return [bool(is_kept) for is_kept in kept]
-        # A copy that the caller may write to.
+        # A copy, so that callers can modify it.
         return numpy.frombuffer(bytearray(kept), dtype=numpy.bool_)
 
     @property
     def clusters(self) -> Table:
-        """A row per cluster, largest first: the kept row and its ID, the size and all members."""
+        """One row per cluster, largest first: the kept row and its ID, the size and all members."""
         return _arose.clusters(self.documents)
 
     @property
@@ -104,7 +104,7 @@ class Deduplicated:
         return self.output and self.output / self.summary["kept_in"]
 
     def filter(self, data: Any) -> Any:
-        """Return the kept rows of what was deduplicated, as the same kind of object.
+        """Return the kept rows of the input, as the same type of object.
 
         Takes what `dedup` takes, except files: lists, NumPy arrays, pandas, polars, pyarrow and
         Hugging Face `datasets`. The index of pandas and all columns stay. An iterator gives an
@@ -120,7 +120,7 @@ class Deduplicated:
             raise ValueError(
                 f"data has {n} rows, expected {len(self.documents)}: pass what was deduplicated"
             )
-        return _inputs.kept_of(data, self.mask)
+        return _inputs.kept_of(data, self.mask, self.filter_arrow)
 
     def filter_arrow(self, data: Any) -> Table:
         """Return the kept rows of any Arrow table or stream.
@@ -168,7 +168,7 @@ class Deduplicated:
         return directory
 
     def _documents_of(self, rows: list[int]) -> list[int]:
-        """The documents of rows: rows without text are none."""
+        """Return the documents of rows; rows without text have none."""
         for row in rows:
             if not 0 <= row < len(self.documents):
                 raise IndexError(f"no row {row}: there are {len(self.documents)}")
@@ -211,7 +211,7 @@ class Deduplicated:
         return "".join(parts)
 
     def _openings(self, numbers: list[int]) -> list[str]:
-        """What the texts of rows or documents begin with; empty where they cannot be read."""
+        """Return the openings of texts of rows or documents; empty where they cannot be read."""
         try:
             texts = _arose.texts(self._directory(), self._documents_of(numbers))
         except AroseError:
@@ -220,7 +220,7 @@ class Deduplicated:
 
 
 class Difference:
-    """Two texts and where they differ: `[-only in a-]`, `{+only in b+}`."""
+    """Two texts with their differences marked: `[-only in a-]`, `{+only in b+}`."""
 
     def __init__(self, a: str, b: str, text: str, rows: str) -> None:
         self.a = a
@@ -265,7 +265,7 @@ def _opening(text: str) -> str:
 
 
 def table_html(table: Table, words: str) -> str:
-    """The first rows of a table, for notebooks."""
+    """Return the first rows of a table as HTML, for notebooks."""
     import html
 
     rows = [list(row.values()) for row in _rows(table, PREVIEW)]

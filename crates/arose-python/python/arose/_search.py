@@ -16,7 +16,7 @@ from ._progress import Callback as ProgressCallback
 class SearchResults:
     """The results of a query, best first; iteration gives a dict for each."""
 
-    #: A row per result: rank, doc, cluster, id, url, title, score, snippet and others.
+    #: One row per result: rank, doc, cluster, id, url, title, score, snippet and others.
     hits: Table
     #: Exact number of matching documents.
     n_documents: int
@@ -53,6 +53,7 @@ def search(
     sort: Literal["score", "newest"] = "score",
     collapse: bool | Literal["content", "same", "none"] = "content",
     kept: bool = False,
+    versions: Literal["current", "all"] = "current",
     per_site: int | None = None,
     index: str | os.PathLike[str] | None = None,
     rebuild: bool = False,
@@ -64,17 +65,20 @@ def search(
     `title:`, `lang:`, `year:`. The first search builds a search index in the directory, or in `index` if
     that is read-only. `collapse` says which documents form one result: duplicates and versions of
     the same content (`"content"`, also `True`), duplicates (`"same"`) or none (`"none"`, also
-    `False`). A site has at most `per_site` results (default: 2; 0 for any number).
+    `False`). If there are several captures of a URL, `versions` says whether to search only the last
+    (`"current"`) or all of them. A site has at most `per_site` results (default: 2; 0 for any number).
 
     >>> import tempfile
     >>> out = tempfile.mkdtemp() + "/out"
     >>> found = arose.dedup("examples/pages.jsonl", out)
     >>> arose.search(out, "*", limit=3)
-    <arose.SearchResults: 3 of 247 results, 300 documents>
+    <arose.SearchResults: 3 of 225 results, 300 documents>
     >>> [hit["id"] for hit in arose.search(out, "ferobe tuke", limit=1)]
     ['p0']
     """
     path = _settings.directory("directory", directory)
+    if not os.path.isdir(path):
+        raise InputError(f"no such directory: `{path}`")
     query = _settings.string("query", query)
     options = _settings.checked(
         {
@@ -83,6 +87,7 @@ def search(
             "sort": sort,
             "collapse": _level(collapse),
             "kept": kept,
+            "versions": versions,
             "per_site": per_site,
             "index": _settings.path("index", index),
             "rebuild": rebuild,
@@ -115,7 +120,7 @@ def crawl_status(directory: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def crawl_statistics(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return the course of a crawl: a dict for each line of its `statistics.jsonl`.
+    """Return the history of a crawl: a dict for each line of its `statistics.jsonl`.
 
     `pandas.DataFrame(arose.crawl_statistics(directory))` turns it into a table.
     """

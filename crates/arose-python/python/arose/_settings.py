@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from ._arose import SettingError
+from ._arose import DEFAULT_POLICY, SettingError
 
 Policy = Literal[
     "exact",
@@ -71,7 +71,7 @@ WHOLE = {
     "offset": 0,
     "per_site": 0,
 }
-#: Those that are sizes in bytes.
+#: Parameters that are sizes in bytes.
 BYTES = ("memory", "max_file_size")
 #: Maximum values of some of them.
 MOST = {
@@ -108,7 +108,28 @@ def checked(
     options: dict[str, Any], choices: dict[str, tuple[str, ...]] = CHOICES
 ) -> dict[str, Any]:
     """Return the options as plain Python values; an error names parameter and expected value."""
+    if "policy" in options:
+        options = {**options, "policy": chosen_policy(options)}
     return {name: _checked(name, value, choices) for name, value in options.items()}
+
+
+#: Parameters of the policy jaccard that content does not have, with their defaults.
+OF_JACCARD = {
+    "threshold": None,
+    "recall": None,
+    "w": None,
+    "cjk_w": None,
+    "verify": "text",
+    "short": "exact",
+}
+
+
+def chosen_policy(options: dict[str, Any]) -> Any:
+    """Return the policy that was given. Without one, parameters of jaccard mean that policy."""
+    if options["policy"] is not None:
+        return options["policy"]
+    is_jaccard = any(options.get(name, value) != value for name, value in OF_JACCARD.items())
+    return "jaccard" if is_jaccard else DEFAULT_POLICY
 
 
 def _checked(name: str, value: Any, choices: dict[str, tuple[str, ...]]) -> Any:

@@ -26,7 +26,7 @@ KINDS: dict[str, int] = _arose.KINDS
 NOTE, DOCS, TOKENS, CLASS, LIVE = (KINDS[k] for k in ("NOTE", "DOCS", "TOKENS", "CLASS", "LIVE"))
 PAIR, WANT, JUDGE, EDGE, LINK = (KINDS[k] for k in ("PAIR", "WANT", "JUDGE", "EDGE", "LINK"))
 LISTED, TAKEN, PLACES, COPIES = (KINDS[k] for k in ("LISTED", "TAKEN", "PLACES", "COPIES"))
-#: Those of the policy `content`.
+#: Kinds of messages of the policy `content`.
 PAGE, REPEATED, COPY, FRAMED = (KINDS[k] for k in ("PAGE", "REPEATED", "COPY", "FRAMED"))
 MARKS, OTHERS, VERSION = (KINDS[k] for k in ("MARKS", "OTHERS", "VERSION"))
 
@@ -497,7 +497,7 @@ class Plan:
         return {name: self.stage(name, make) for name, make in makers.items()}
 
     def repeats(self) -> None:
-        """Store the word pairs that sites repeat, for those who show frames."""
+        """Store the word pairs that sites repeat, with which repeated text is shown."""
         if self.stages.done("repeats") is None:
             framed = self.engine.stored("counts", FRAMED)
             self.engine.store_rows("repeats", [("map", [framed], "repeats", self.context())])
@@ -505,7 +505,7 @@ class Plan:
 
     @property
     def classes(self) -> str:
-        """The stage that found exact duplicates."""
+        """The name of the stage that finds exact duplicates."""
         return "classes" if self.sizes["has_marks"] else "runs"
 
     def context(self, stage: str = "runs", n_bytes: float = 0, **more: Any) -> str:

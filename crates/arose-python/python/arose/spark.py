@@ -1,12 +1,12 @@
-"""`arose dedup` on Apache Spark: the same tables, row for row, for any number of executors.
+"""Run `arose dedup` on Apache Spark: the same tables, row for row, on any number of executors.
 
     python -m arose.spark INPUT... -o OUT
     spark-submit --py-files ... -m arose.spark INPUT... -o OUT
 
-Inputs are files, directories and patterns that every executor can see, objects of a store
-(`s3://bucket/crawl/*.warc.gz`), or addresses that Spark reads (`s3a://...`, `hdfs://...`). The
-directory OUT then holds documents.parquet, pairs.parquet, the kept documents and summary.json. A
-driver that is started again skips the stages that are done. docs/cluster.md says more.
+Inputs are files, directories and patterns that every executor can read, objects in a store
+(`s3://bucket/crawl/*.warc.gz`), or URLs that Spark reads (`s3a://...`, `hdfs://...`). The job
+writes documents.parquet, pairs.parquet, the kept documents and summary.json to the directory OUT.
+A restarted driver skips completed stages. See docs/cluster.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from . import _arose, _schemas, _settings, _store
 from . import dedup as _local_dedup
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 MESSAGES = _schemas.spark("messages")
 CHUNKS = _schemas.spark("chunks")
-#: Input bytes that are worth a task of their own, and those that a task should have at most.
+#: Minimum and maximum number of input bytes of a task.
 TASK_BYTES = (1 << 20, 64 << 20)
-#: Messages are large and few: few of them make a batch, few rows of them a page, and compiling code
-#: for every plan would cost more than all rows together.
+#: Messages are large and few, so batches and pages have few rows, and compiling code for a plan
+#: would take longer than processing its rows.
 SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -64,8 +64,8 @@ SETTINGS = {
     "spark.sql.parquet.columnarReaderBatchSize": "16",
     "spark.sql.parquet.compression.codec": "uncompressed",
 }
-#: For JVMs on this machine. They move bytes for some minutes: time spent on optimising their code,
-#: or on proving that Spark's was compiled well, does not come back, and more heap is not used.
+#: For JVMs on this machine. They move bytes for a few minutes, too short a time for optimizing or
+#: verifying bytecode to pay off, and need little heap.
 JVM = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
@@ -84,20 +84,20 @@ HERE = {
     "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
 }
 Runner = Callable[[Iterator[Any], str, str, str, bool], Iterator[Any]]
-#: What a worker does to its batches.
+#: A function that a worker applies to its batches.
 Change = Callable[[Iterator[Any]], Iterator[Any]]
-#: A table of Spark's, one to be, or files.
+#: A Spark table, a function that makes one, or files.
 Table = Any
 
 
 class SparkEngine:
-    """Runs steps in `mapInArrow` and keeps messages as Parquet, a folder for each kind.
+    """Runs steps in `mapInArrow` and stores messages as Parquet, with a directory for each kind.
 
-    What `map` and `reduce` give is a table to be: called, it is one; given a function that writes
-    what tasks make, it is the paths of what they wrote.
+    `map` and `reduce` return a function that makes a table. Called with a function that writes the
+    output of a task, it makes a table of the paths written.
     """
 
-    #: No folder that all workers see is known of.
+    #: No directory is known that all workers can read.
     chunk_folder: str | None = None
 
     def __init__(
@@ -114,13 +114,13 @@ class SparkEngine:
         self.files = files
         self.options: str = json.dumps(options)
         self.n_partitions = n_partitions
-        #: Where relative paths of the input start.
+        #: The directory that relative input paths start at.
         self.folder = folder
         self.runner = runner
         self.order = order
 
     def read(self, parts: list[str]) -> None:
-        """Reads parts of the input that executors can see, or objects of a store."""
+        """Read parts of the input that executors can read, or objects in a store."""
         import pyarrow as pa
 
         def name_parts(batches: Iterator[Any]) -> Iterator[Any]:
@@ -134,7 +134,7 @@ class SparkEngine:
         self.store("read", self._made([numbers], "read", context, CHUNKS, prepare=name_parts))
 
     def read_remote(self, addresses: list[str], paths: list[str]) -> None:
-        """Reads files that Spark brings, in the order of their paths."""
+        """Read files through Spark, in the order of their paths."""
         files = self.spark.read.format("binaryFile").load(addresses).select("path", "content")
         numbers = {path: number for number, path in enumerate(paths)}
         context = self._read_context(numbers=numbers)
@@ -167,7 +167,7 @@ class SparkEngine:
         return self._made(tables, step, context, MESSAGES, is_shuffled=True)
 
     def store(self, name: str, table: Table) -> None:
-        # Bytes have no order worth keeping and no value twice.
+        # A dictionary is useless for messages: hardly any bytes occur twice.
         options = {
             "parquet.enable.dictionary": "false",
             "parquet.block.size": str(16 << 20),
@@ -184,7 +184,7 @@ class SparkEngine:
         rows.write.mode("overwrite").option("compression", "zstd").parquet(path)
 
     def store_kept(self, tables: list[Table], step: str, context: str) -> dict[str, Any]:
-        # Spark has no way to write files of any kind.
+        # Spark cannot write files of arbitrary formats.
         return {"kept_in": None, "lost": []}
 
     def _rows(
@@ -236,8 +236,8 @@ class SparkEngine:
         in_ranges: bool = False,
         prepare: Change = iter,
     ) -> Table:
-        """What a step makes of tables; with `in_ranges` partitions have shards that follow each
-        other."""
+        """Return a function that applies a step to tables; with `in_ranges` the shards of a
+        partition are consecutive."""
         runner, options = self.runner, self.options
         if is_shuffled:
             prepare = self.order
@@ -260,7 +260,7 @@ class SparkEngine:
         return made
 
     def _source(self, tables: list[Table], is_shuffled: bool) -> tuple[DataFrame, Change]:
-        """Tables as one, and what a worker has to do to their batches."""
+        """Return the union of tables, and the function that workers apply to its batches first."""
         return _union(tables), iter
 
     def _load(self, name: str, schema: str) -> DataFrame:
@@ -268,15 +268,15 @@ class SparkEngine:
 
 
 class SharedEngine(SparkEngine):
-    """Workers keep what they make in files that all of them see; Spark moves what is shuffled.
+    """Stores tables in files that all workers can read; only shuffled data goes through Spark.
 
-    A stored table is a list of files, each with what makes messages of its batches.
+    A stored table is a list of files, each with a function that turns its batches into messages.
     """
 
     def __init__(self, spark: SparkSession, files: StoreFiles, *rest: Any, **more: Any) -> None:
         super().__init__(spark, files, *rest, **more)
         self.store_of_files: _store.Store = files.store
-        # Of a file on a disk any part is read at once, of an object only all of it.
+        # Any range of a file on disk can be read; an object is read whole.
         self.chunk_folder: str | None = files.path("chunks") if files.store.is_local else None
 
     def chunks(self, kind: int, bytes: str, more: str | None = None) -> Table:
@@ -401,16 +401,16 @@ def dedup(
 ) -> Any:
     """Run the job on a session and return the summary that is also in OUT/summary.json.
 
-    Of a DataFrame (`dedup(df, text="review")`) the result is a DataFrame: every row of `df` with
-    `kept`, `rule` and what else was found; see `arose._frames.dedup_frame`.
+    For a DataFrame (`dedup(df, text="review")`) the result is a DataFrame: every row of `df` with
+    `kept`, `rule` and further columns; see `arose._frames.dedup_frame`.
 
-    Options are those of `arose.dedup`, except for those that need a single machine, which are
-    refused by name; with `tables_only` no kept documents are written. `partitions` is the number of
-    shuffle partitions (by default as many as the cores of the cluster and the size of the input
-    ask for); the rows do not depend on it, and it may change when a run is resumed. Files that
-    could not be read completely are in `incomplete_files` of the summary; with `strict` they and
-    damaged records raise `InputLost` after reading. With `gather` workers sort the messages
-    of a partition, for engines that do not keep an order they were asked for; Spark does.
+    The options are those of `arose.dedup`, except for those that need a single machine, which raise
+    an error; with `tables_only` no kept documents are written. `partitions` is the number of
+    shuffle partitions, which by default depends on the cores of the cluster and the size of the
+    input; the rows do not depend on it, and it may change when a run is resumed. Files that could
+    not be read completely are in `incomplete_files` of the summary; with `strict` they and damaged
+    records raise `InputLost` after reading. With `gather` workers sort the messages of a partition,
+    for engines that do not keep a requested order; Spark does.
     """
     if hasattr(spark, "sparkSession"):
         from ._frames import dedup_frame
@@ -432,7 +432,12 @@ def dedup(
         return _dedup(own, inputs, output, partitions, force, input_bytes, engine_of, settings)
 
 
-#: What errors of Spark mean: a pattern, and the sentence that is told.
+def passages(*_: Any, **__: Any) -> NoReturn:
+    """Refuse by name: repeated passages are found on a single machine, with `arose.passages`."""
+    raise _arose.SettingError("passages needs a single machine; call arose.passages")
+
+
+#: What errors of Spark mean: a pattern, and the sentence to show.
 MEANINGS = (
     (r"^arose\.\w+(?:Error|Lost): (.*)$", "{0}"),
     (
@@ -457,7 +462,7 @@ MEANINGS = (
 
 @contextlib.contextmanager
 def _steps_speak() -> Iterator[None]:
-    """What a step says is what there is to know; Spark says much more."""
+    """Raise errors of steps without the stack traces that Spark adds."""
     from pyspark.errors import PySparkException
 
     try:
@@ -475,13 +480,13 @@ def _steps_speak() -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_session(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session with settings of ours, which shares everything else with the caller's."""
+    """Provide a session with our settings that shares everything else with the caller's."""
     from pyspark.errors import PySparkException
 
     try:
         own = spark.newSession()
     except (PySparkException, NotImplementedError, AttributeError):
-        # Some servers have one session only. It gets back what it had.
+        # Some servers have a single session. Its settings are restored below.
         own = spark
     before = {name: spark.conf.get(name, None) for name in SETTINGS}
     try:
@@ -526,7 +531,7 @@ def _dedup(
         found.read(engine)
         read = merge_notes(engine.notes("read"))
         _add_passed(read, found.passed)
-        # Stored messages are addressed to parts: a run has the same ones whenever it is resumed.
+        # Stored messages are addressed to parts, so a resumed run must have the same number.
         read["parts"] = n_partitions
         stages.finish("read", read)
     if settings["reading"]["strict"]:
@@ -544,14 +549,14 @@ def _dedup(
             file=sys.stderr,
         )
     if not _store.is_address(output):
-        # Where relative inputs start, as seen from OUT.
+        # The directory that relative inputs start at, relative to OUT.
         summary["directory"] = os.path.relpath(os.path.realpath("."), os.path.realpath(output))
     files.write("../summary.json", json.dumps(summary, indent=2))
     return summary
 
 
 class _Found:
-    """The input: how it is read, and by what a change is seen."""
+    """The input: how to read it, and how to notice changes."""
 
     def __init__(
         self,
@@ -560,11 +565,11 @@ class _Found:
         passed: list[Any],
         is_remote: bool,
     ) -> None:
-        #: Files with size and time of change.
+        #: Files with their sizes and modification times.
         self.sources = sources
         self.n_bytes = sum(n_bytes for _, n_bytes, _ in sources)
         self.read = read
-        #: What was passed by before reading.
+        #: Files skipped before reading.
         self.passed = passed
         self.is_remote = is_remote
 
@@ -578,7 +583,7 @@ def _find(
 ) -> _Found:
     addresses = [path for path in inputs if _store.is_address(path)]
     if addresses and len(addresses) < len(inputs):
-        raise _arose.SettingError("give either addresses or paths, not both")
+        raise _arose.SettingError("pass either addresses or paths, not both")
     if addresses and all(map(_store.is_object, inputs)):
         objects = [list(source) for source in _store.find(inputs)]
         paths = [str(path) for path, _, _ in objects]
@@ -597,13 +602,13 @@ def _find(
 
 
 def _add_lost(read: dict[str, Any], lost: list[dict[str, Any]]) -> None:
-    """Adds files of which some records were read and not copied."""
+    """Add files with records that were read but not copied."""
     there = {file["path"] for file in read["incomplete"]}
     read["incomplete"] += [file for file in lost if file["path"] not in there]
 
 
 def _add_passed(read: dict[str, Any], passed: list[tuple[str, str | None, str | None]]) -> None:
-    """Adds what was passed by before reading, and decides which files are incomplete."""
+    """Add the files skipped before reading, and decide which files are incomplete."""
     for reason, warning, file in passed:
         skipped = read.setdefault("skipped", {})
         skipped[reason] = skipped.get(reason, 0) + 1
@@ -611,11 +616,11 @@ def _add_passed(read: dict[str, Any], passed: list[tuple[str, str | None, str | 
             read.setdefault("warnings", []).append(warning)
         if file is not None:
             read.setdefault("incomplete", []).append(json.loads(file))
-    # A range of a file without readable records is a loss of records if another range has some.
+    # A range without readable records is a loss only if another range of the file has some.
     readable = set(read.pop("readable", []))
     unreadable = [file for file in read.pop("unreadable", []) if file["path"] not in readable]
     by_path: dict[str, Any] = {}
-    # Of the ranges of a file the first one counts, whichever was read first.
+    # The first range of a file counts, in whatever order they were read.
     for file in sorted([*read.get("incomplete", []), *unreadable], key=_position):
         by_path.setdefault(file["path"], file)
     read["incomplete"] = [by_path[path] for path in sorted(by_path)]
@@ -652,20 +657,20 @@ def _refuse_losses(read: dict[str, Any]) -> None:
 
 
 def _default_partitions(spark: SparkSession, n_bytes: int) -> int:
-    """Tasks of a shuffle: two for each core, fewer for little input and more for much."""
+    """Return the tasks of a shuffle: two per core, fewer for small and more for large inputs."""
     least, most = (math.ceil(n_bytes / n) for n in TASK_BYTES)
     return max(1, min(2 * _cores(spark), least), most)
 
 
 def _cores(spark: SparkSession) -> int:
-    """The cores that the job may have: those that are there, or those it may ask for."""
+    """Return the cores of the cluster, or the most that the job may request."""
     conf = functools.partial(spark.conf.get, default=None)
     if str(conf("spark.dynamicAllocation.enabled")).lower() == "true":
         most = conf("spark.dynamicAllocation.maxExecutors")
         if most is not None and int(most) < 1 << 20:
             return int(most) * int(conf("spark.executor.cores") or 1)
     try:
-        # Where Spark Connect hides the context, a table of its own making tells.
+        # Spark Connect hides the context; count the partitions of a table instead.
         return int(spark.sparkContext.defaultParallelism)
     except Exception:
         return _leaf_partitions(spark)
@@ -681,7 +686,7 @@ def _leaf_partitions(spark: SparkSession) -> int:
 
 
 def _sources(parts: list[str]) -> list[list[str | int]]:
-    """Files with size and time, by which a change is seen."""
+    """Return the files with size and modification time, to notice changes."""
     paths = {path for part in parts for path, _ in json.loads(part)["files"]}
     found: list[list[str | int]] = []
     for path in sorted(paths):
@@ -694,7 +699,7 @@ def _sources(parts: list[str]) -> list[list[str | int]]:
 
 
 def _counts(files: Any) -> dict[str, int]:
-    """What became of the documents, from the tables themselves."""
+    """Count the decisions in the tables."""
     by_rule = files.count("documents", "rule")
     kept, exact = by_rule.pop(None, 0), by_rule.pop("exact", 0)
     empty = by_rule.pop("empty", 0)
@@ -745,7 +750,7 @@ def _summary(
             "clusters": pairs.get("clusters", 0),
             "clustered_documents": pairs.get("members", 0),
             "largest_cluster": pairs.get("max_cluster", 0),
-            # Of a policy that does not run on a cluster.
+            # The policy that counts these does not run on a cluster.
             "not_judged": 0,
             "version_groups": versions.get("version_groups", 0),
             "versions": versions.get("versions", 0),
@@ -767,7 +772,7 @@ def _summary(
 
 
 def _sites(found: dict[str, Any]) -> dict[str, int] | None:
-    """What sites repeat, under the policy `content`."""
+    """Return the counts of repeated text, under the policy `content`."""
     if "pages" not in found:
         return None
     return {
@@ -777,7 +782,7 @@ def _sites(found: dict[str, Any]) -> dict[str, int] | None:
     }
 
 
-#: Parameters of `arose.dedup` that this job does not have, and what to do instead.
+#: Parameters of `arose.dedup` that this job does not support, and what to do instead.
 REFUSED = {
     "against": "needs a single machine; pass it to arose.dedup, for the kept documents",
     "update_index": "needs a single machine; pass it to arose.dedup, for the kept documents",
@@ -792,7 +797,7 @@ REFUSED = {
     "progress": "has no effect on Spark; stages are named on standard error",
     "name": "is for tables, which have no files; pass a DataFrame in place of the session",
 }
-#: Parameters of `arose.dedup` that say what is read and where to, or that this job has itself.
+#: Parameters of `arose.dedup` for input and output, or that this job defines itself.
 OWN = ("data", "output", "texts", "files", "force")
 READING = (
     "mode",
@@ -808,7 +813,7 @@ READING = (
 
 
 def _parameters() -> dict[str, Any]:
-    """The options of the job with their defaults: those of `arose.dedup`."""
+    """Return the options of the job, which are those of `arose.dedup`, with their defaults."""
     parameters = inspect.signature(_local_dedup).parameters.values()
     defaults = {parameter.name: parameter.default for parameter in parameters}
     left_out = {*OWN, *REFUSED}
@@ -816,7 +821,7 @@ def _parameters() -> dict[str, Any]:
 
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
-    """Options in the shape that the compiled part takes, defaults filled in."""
+    """Return the options for the compiled part, with defaults."""
     tables_only = options.pop("tables_only", False)
     parameters = _parameters()
     for name in options:
@@ -830,10 +835,13 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     reading = {name: given.pop(name) for name in READING}
     settings = _settings.checked({**given, "tables_only": tables_only})
     # One thread: Spark runs a task for every core.
-    return {**settings, "reading": _settings.reading(**reading, threads=1)}
+    settings["reading"] = _settings.reading(**reading, threads=1)
+    # Policies that need a single machine are refused before anything is started.
+    _arose.settings(json.dumps(settings))
+    return settings
 
 
-#: What the help says of options.
+#: Descriptions of options in the help.
 HELP = {
     "w": "tokens per shingle",
     "time_field": "for --keep newest or copies",
@@ -847,7 +855,7 @@ HELP = {
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line: the parameters of `arose.dedup`, with the names of `arose dedup`."""
+    """Return the parser: the parameters of `arose.dedup`, with the names of `arose dedup`."""
     parser = argparse.ArgumentParser(
         prog="python -m arose.spark",
         description="Finds exact and near duplicates on Apache Spark: the tables of `arose dedup`.",
@@ -870,7 +878,7 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-#: Parameters that the command line calls otherwise.
+#: Parameters with other names on the command line.
 FLAGS = {"w": ["-w", "--shingle"], "cjk_w": ["--cjk-shingle"]}
 
 
@@ -879,7 +887,7 @@ def _flags(name: str) -> list[str]:
 
 
 def _argument(name: str, default: Any) -> dict[str, Any]:
-    """How argparse reads a parameter, by what the wheel checks it for."""
+    """Return the arguments of argparse for a parameter, by the type in `_settings`."""
     more = {"default": default, "help": HELP.get(name)}
     if name in _settings.FLAGS:
         return {**more, "action": "store_true"}
@@ -903,7 +911,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def session(master: str | None = None, **settings: str) -> SparkSession:
-    """A Spark session; on this machine (`local...`) one whose processes are small."""
+    """Return a Spark session; on this machine (`local...`) one with small processes."""
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -911,7 +919,7 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
 
     if remote := settings.get("spark.remote"):
         _check_server(remote)
-    # Workers on this machine run this interpreter, unless Spark was told of another one.
+    # Workers on this machine run this interpreter, unless another one is configured.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("arose")
     if master is not None:
@@ -924,7 +932,7 @@ def session(master: str | None = None, **settings: str) -> SparkSession:
 
 
 def _check_server(remote: str) -> None:
-    """The client of Spark Connect tries for minutes, silently."""
+    """Check that the server responds: the client of Spark Connect retries silently for minutes."""
     import socket
 
     found = re.match(r"sc://(\[[^]]+\]|[^:/;]+)(?::(\d+))?", remote)
@@ -942,7 +950,7 @@ def _check_server(remote: str) -> None:
 def main(argv: list[str] | None = None) -> int:
     given = vars(arguments().parse_args(argv))
     try:
-        # Before anything is started.
+        # Check the options before anything starts.
         _options({name: given[name] for name in _parameters()})
     except _arose.AroseError as error:
         print(f"arose: {error}", file=sys.stderr)

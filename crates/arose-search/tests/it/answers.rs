@@ -401,6 +401,13 @@ fn issue_23_a_site_does_not_fill_a_page() {
     let all = ask("rose", 0, 10, 0);
     assert_eq!((all.hits.len(), all.next), (10, Some(10)));
     assert!(all.hits.iter().all(|hit| !hit.more_from_site));
+    // If only one site has results, they fill the page.
+    let only = ask("title:rose", 0, 5, 2);
+    assert_eq!(shown(&only), [0, 1, 2, 3, 4].map(|rank| (rank, false)));
+    assert_eq!((only.n_results, only.next), (12, Some(5)));
+    let rest = ask("title:rose", 10, 5, 2);
+    assert_eq!(shown(&rest), [(10, false), (11, false)]);
+    assert_eq!(rest.next, None);
 }
 
 /// A search that is stopped ends without a result.
@@ -421,7 +428,9 @@ fn a_search_can_be_stopped() {
             let stopped = index.search_while(&query, &request, &never).unwrap();
             assert!(stopped.is_none(), "{query:?}");
         }
-        let facets = index.facets_while(&query, Scope::All, &never).unwrap();
+        let facets = index
+            .facets_while(&query, &Request::default(), &never)
+            .unwrap();
         assert_eq!(facets, None);
     }
 }
@@ -440,7 +449,7 @@ fn facets_equal_brute_force() {
     let index = indexed(&out);
     let query: Query = "rose".parse().unwrap();
     let facets = index
-        .facets_while(&query, Scope::All, &(Arc::new(|| true) as GoOn))
+        .facets_while(&query, &Request::default(), &(Arc::new(|| true) as GoOn))
         .unwrap()
         .unwrap();
     let matching = |page: &&Page| {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use arose::rule::Criterion;
 use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
 use arose_search::{Config, Error, Folder, Index, Progress, Query, Request, Updated, update};
 use serde_json::json;
@@ -32,9 +33,9 @@ pub(crate) fn write_pages(path: &Path, pages: &[Page]) {
     fs::write(path, lines).unwrap();
 }
 
-/// Deduplicates a file into `out`.
+/// Deduplicates a file into `out` by Jaccard similarity.
 pub(crate) fn dedup(input: &Path, out: &Path) {
-    dedup_by(input, out, &DedupConfig::default());
+    dedup_by(input, out, &DedupConfig::of(Criterion::jaccard()));
 }
 
 /// Deduplicates a file into `out` with other settings.
@@ -91,6 +92,35 @@ pub(crate) fn write_archive_of(path: &Path, pages: &[(&str, &str, Option<&str>)]
     }
 }
 
+/// Adds a capture of a page to an archive, made on a day of 2026: its words, or the day of the
+/// capture of a URL that it equals.
+pub(crate) fn add_capture(path: &Path, url: &str, day: u32, content: Result<&str, (&str, u32)>) {
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap();
+    let date = |day: u32| format!("2026-01-{day:02}T00:00:00Z");
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    let (kind, fields, http) = match content {
+        Ok(words) => (
+            "response",
+            String::new(),
+            format!("{head}<title>{words}</title><p>{words}</p>"),
+        ),
+        Err((original, day)) => {
+            let date = date(day);
+            let fields = format!(
+                "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n\
+                 WARC-Refers-To-Target-URI: {original}\r\nWARC-Refers-To-Date: {date}\r\n"
+            );
+            ("revisit", fields, head.to_owned())
+        }
+    };
+    let date = date(day);
+    dated_record(&mut file, (kind, url, &date), &fields, http.as_bytes());
+}
+
 /// Adds to an archive a page that equals another one, as `arose crawl` writes it: without its body.
 pub(crate) fn add_revisit(path: &Path, url: &str, profile: &str, original: &str) {
     let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
@@ -103,11 +133,20 @@ pub(crate) fn add_revisit(path: &Path, url: &str, profile: &str, original: &str)
 }
 
 fn archive_record(file: &mut fs::File, (kind, url): (&str, &str), fields: &str, http: &[u8]) {
+    dated_record(file, (kind, url, "2026-01-01T00:00:00Z"), fields, http);
+}
+
+fn dated_record(
+    file: &mut fs::File,
+    (kind, url, date): (&str, &str, &str),
+    fields: &str,
+    http: &[u8],
+) {
     use std::io::Write as _;
     write!(
         file,
         "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\n\
-         WARC-Date: 2026-01-01T00:00:00Z\r\n{fields}Content-Type: application/http; msgtype=response\r\n\
+         WARC-Date: {date}\r\n{fields}Content-Type: application/http; msgtype=response\r\n\
          Content-Length: {}\r\n\r\n",
         http.len()
     )

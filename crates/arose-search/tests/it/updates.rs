@@ -1,13 +1,17 @@
 //! Tests of updates of an index.
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arose_search::{Config, Error, Folder, Index, Progress, Query, Request, Updated, update};
+use arose_search::{
+    Collapse, Config, Error, Folder, GoOn, Index, Progress, Query, Request, Updated, Versions,
+    update,
+};
 
 use crate::support::{
-    Page, add_revisit, dedup, indexed, n_matching, query, updated, write_archive, write_archive_of,
-    write_pages,
+    Page, add_capture, add_revisit, dedup, dedup_by, indexed, n_matching, query, updated,
+    write_archive, write_archive_of, write_pages,
 };
 
 fn page(number: usize, text: &str) -> Page {
@@ -283,6 +287,108 @@ fn issue_23_exact_duplicates_of_a_crawl_are_found_and_counted() {
     let opened = Folder::open(folder.path()).unwrap();
     let stored = opened.stored(&copy).unwrap().unwrap();
     assert!(String::from_utf8_lossy(&stored.body).contains("<p>red rose</p>"));
+}
+
+/// The URLs and titles, or else texts, of current captures that match, in the order of URLs.
+fn current(folder: &std::path::Path, text: &str) -> Vec<(String, String)> {
+    let request = Request {
+        versions: Versions::Current,
+        collapse: Collapse::Nothing,
+        ..Request::default()
+    };
+    let index = indexed(folder);
+    let results = index.search(&query(text), &request).unwrap();
+    assert_eq!(results.n_documents, results.hits.len() as u64);
+    let facets = index.facets_while(&query(text), &request, &(Arc::new(|| true) as GoOn));
+    let facets = facets.unwrap().unwrap();
+    let n_counted: u64 = facets.years.iter().map(|(_, n)| *n).sum();
+    let dated = results.hits.iter().filter(|hit| hit.time.is_some());
+    assert_eq!(n_counted, dated.count() as u64, "{text}");
+    let mut found: Vec<(String, String)> = results
+        .hits
+        .iter()
+        .map(|hit| {
+            let document = index.document(hit.doc).unwrap().unwrap();
+            let words = document.title.or(document.text).unwrap();
+            (hit.url.clone().unwrap(), words.trim().to_owned())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Of several captures of a page, the last one is current, whatever other pages have, and even if
+/// the archive has its text in an earlier one. All of them are found if all are wanted.
+#[test]
+fn issue_25_current_versions_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (x, y) = ("http://x.org/", "http://y.org/");
+    let check = |expected: &[(&str, &str)], n_all: u64| {
+        let expected: Vec<(String, String)> = expected
+            .iter()
+            .map(|(url, text)| ((*url).to_owned(), (*text).to_owned()))
+            .collect();
+        assert_eq!(current(folder.path(), "rose"), expected);
+        assert_eq!(n_matching(&indexed(folder.path()), &query("rose")), n_all);
+    };
+    add_capture(&at("1.warc"), x, 1, Ok("red rose"));
+    add_capture(&at("1.warc"), y, 1, Ok("white rose"));
+    check(&[(x, "red rose"), (y, "white rose")], 2);
+    add_capture(&at("2.warc"), x, 2, Ok("blue rose"));
+    add_capture(&at("2.warc"), y, 2, Err((y, 1)));
+    check(&[(x, "blue rose"), (y, "white rose")], 3);
+    // The first text again, twice, and one that is that of the other page.
+    add_capture(&at("3.warc"), x, 3, Err((x, 1)));
+    add_capture(&at("3.warc"), x, 4, Err((x, 1)));
+    add_capture(&at("3.warc"), y, 4, Err((x, 2)));
+    check(&[(x, "red rose"), (y, "blue rose")], 5);
+    add_capture(&at("4.warc"), x, 5, Err((x, 2)));
+    add_capture(&at("4.warc"), y, 5, Ok("no flower at all"));
+    check(&[(x, "blue rose")], 6);
+    add_capture(&at("5.warc"), x, 6, Err((x, 1)));
+    check(&[(x, "red rose")], 7);
+    // Built at once, the index is the same.
+    arose_search::remove(&Folder::open(folder.path()).unwrap()).unwrap();
+    check(&[(x, "red rose")], 7);
+    assert_eq!(current(folder.path(), "flower").len(), 1);
+}
+
+/// What a run has dropped as superseded is not current, and documents without a time always are.
+#[test]
+fn issue_25_current_versions_of_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("pages.jsonl"), folder.path().join("out"));
+    let capture = |number, text: &str, time| Page {
+        time,
+        ..page(number, text)
+    };
+    let mut pages = vec![
+        capture(1, "an old rose in a garden", Some(1_000)),
+        capture(1, "a new rose by the wall", Some(2_000)),
+        capture(2, "a rose without a date", None),
+        capture(2, "another rose without any date", None),
+    ];
+    for versions in [Versions::All, Versions::Current] {
+        write_pages(&input, &pages);
+        let config = arose_dedup::Config {
+            versions,
+            ..arose_dedup::Config::default()
+        };
+        dedup_by(&input, &out, &config);
+        let texts: Vec<String> = current(&out, "rose").into_iter().map(|(_, t)| t).collect();
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        assert!(!texts.contains(&pages[0].text), "{texts:?}");
+        assert_eq!(n_matching(&indexed(&out), &query("rose")), 4);
+    }
+    pages[0].time = Some(3_000);
+    write_pages(&input, &pages);
+    dedup(&input, &out);
+    let texts: Vec<String> = current(&out, "rose").into_iter().map(|(_, t)| t).collect();
+    assert!(
+        !texts.contains(&pages[1].text) && texts.len() == 3,
+        "{texts:?}"
+    );
 }
 
 /// Pages that were dropped, or whose original is not in the archives, have no text. They are found

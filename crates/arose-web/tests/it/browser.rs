@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arose_crawl::{Control, Seeds, Settings};
+use arose_dedup::passages::PassagesConfig;
+use arose_dedup::{Progress, Start};
 
 use crate::documents::archive;
 use crate::server::{pages, serve_folder, start};
@@ -40,6 +42,12 @@ fn a_browser_visits_every_page() {
         "biases": [{ "name": "length", "effect": "long pages are found more often" }] }] });
     std::fs::create_dir(server.out.join("study")).unwrap();
     std::fs::write(server.out.join("study/estimates.json"), study.to_string()).unwrap();
+    // Reports are pages, too.
+    let inputs = [server.folder.path().join("pages.jsonl")];
+    let passages = server.folder.path().join("passages");
+    let config = PassagesConfig::default();
+    let progress = Progress::of_passages();
+    arose_dedup::passages::run(&inputs, &config, &passages, Start::Anew, &progress).unwrap();
     let crawl = tempfile::tempdir().unwrap();
     let archived = [("http://x.org/1", "rose"), ("http://y.org/2", "tulip")];
     std::fs::write(crawl.path().join("a.warc"), archive(&archived)).unwrap();

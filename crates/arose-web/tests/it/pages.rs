@@ -229,7 +229,11 @@ fn a_crawl_is_drawn_while_it_grows() {
         "sites": [["<site>.example", 1.25, 0.5, 1234]],
         "poor_sites": [["<bad>.example", 29, 30, true], ["poor.example", 1, 7, false]],
         "deferred": 321, "url_rules": [["<shop>.example/item/*", "parameter <sid>", "active", 21, 1, 30, 400, 9]],
-        "next": [["http://n.example/?a=<b>", 4.0, 0.5]] })
+        "next": [["http://n.example/?a=<b>", 4.0, 0.5]],
+        "fresh": 0.75, "revisits": 10 * i, "changed": i,
+        "fresh_by_age": [[7.0, 40, 0.875], [null, 60, 0.5]],
+        "pages_by_rate": [[0.01, 1500], [null, 500]],
+        "fresh_sites": [["<fresh>.example", 100, 0.625, 0.0123]] })
     };
     let mut text: String = (0..10).map(|i| format!("{}\n", line(i))).collect();
     let file = server.out.join("statistics.jsonl");
@@ -247,6 +251,14 @@ fn a_crawl_is_drawn_while_it_grows() {
             "URLs deferred by rules",
             "&lt;shop&gt;.example/item/*",
             "parameter &lt;sid&gt;",
+            "http://n.example/?a=&lt;b&gt;",
+            "<td class=\"n\">4.000</td><td class=\"n\">0.500</td><td class=\"n\">2.000</td>",
+            "Pages up to date in percent (estimate)",
+            "Visits per second",
+            "aria-label=\"≤ 7: 87.5%, more: 50.0%\"",
+            "aria-label=\"≤ 0.01: 1,500, more: 500\"",
+            "<td class=\"n\">40</td><td class=\"n\">87.5%</td>",
+            "<bdi>&lt;fresh&gt;.example</bdi>",
         ],
     );
     // The process of the crawl is gone: there is a journal, but its lock is free.

@@ -103,6 +103,7 @@ fn other_addresses_need_a_token() {
         token: None,
         seed: 1,
         n_per_stratum: 1,
+        versions: arose_search::Versions::All,
         watch: std::time::Duration::from_secs(2),
     };
     let result = serve(folder, index, &config, |_| panic!("it serves"));

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
+use arose::rule::Criterion;
 use arose_dedup::{Config as DedupConfig, ListedPairs, Progress as DedupProgress, Start};
 use arose_search::{Config as IndexConfig, Folder, Index, Progress, update};
 use arose_web::{Config, serve};
@@ -52,12 +53,12 @@ pub(crate) fn pages() -> Vec<Value> {
     pages
 }
 
-/// Writes documents and deduplicates them.
+/// Writes documents and deduplicates them by Jaccard similarity.
 pub(crate) fn dedup(folder: &Path, lines: &[Value]) -> PathBuf {
     // Ratings are found again in a run with another order only if that lists all pairs.
     let config = DedupConfig {
         pairs: ListedPairs::All,
-        ..DedupConfig::default()
+        ..DedupConfig::of(Criterion::jaccard())
     };
     dedup_by(folder, lines, &config)
 }
@@ -103,6 +104,7 @@ pub(crate) fn serve_opened(opened: Folder, index: Index, token: Option<&str>) ->
         token: token.map(str::to_owned),
         seed: 1,
         n_per_stratum: 10,
+        versions: arose_search::Versions::All,
         watch: std::time::Duration::from_millis(50),
     };
     std::thread::spawn(move || {

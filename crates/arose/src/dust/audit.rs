@@ -1,4 +1,4 @@
-//! Wishes come true: probes, audits, and the search for the rule that is to blame.
+//! Grants wishes: probes, audits, and the search for the rule that is to blame.
 
 use super::learner::{Learner, key};
 use super::standing::{Canonical, RuleId, Standing, State};

@@ -5,7 +5,7 @@ use super::standing::{RuleId, Standing, State};
 
 /// Number of deferred URLs of a rule after which the share of audits halves.
 const EARLY: f64 = 12.0;
-/// Number of deferred URLs that are all audited if nobody has seen evidence for the rule.
+/// Number of deferred URLs that are all audited if there is no evidence for the rule yet.
 const UNTESTED: u32 = 20;
 /// Number of audits of a rule of a site, for parts with few values and for others, and one more for
 /// so many pages of the site: links to one page by the thousand are no reason for more.

@@ -2,9 +2,9 @@
 
 use super::hypothesis::{Hypothesis, OfSite};
 use super::memory::{Frequent, Recent, Table};
-use super::rule::{Parts, Rule};
+use super::rule::{PartRule, Parts};
 use super::sequential::{Outcome, Sequential};
-use super::standing::{Canonical, Config, Event, Place, RuleId, Standing, State};
+use super::standing::{Canonical, Config, Event, RuleId, Standing, State, Treatment};
 use super::wishes::{Wish, Wishes};
 use crate::digest::digest64;
 use crate::mix::mix;
@@ -203,8 +203,9 @@ impl Learner {
     /// Returns how to treat a URL that was found. The caller fetches the canonical form if it is
     /// new, and otherwise [defers](Self::defer) the URL.
     #[must_use]
-    pub fn place(&self, url: &str) -> Place {
-        self.canonical(url).map_or(Place::Fetch, Place::Same)
+    pub fn place(&self, url: &str) -> Treatment {
+        self.canonical(url)
+            .map_or(Treatment::Fetch, Treatment::Same)
     }
 
     /// Counts a URL that was not fetched because its canonical form is known. Returns whether the
@@ -286,8 +287,8 @@ impl Learner {
             return;
         };
         let template = parts.template();
-        for rule in Rule::candidates(url) {
-            let is_parameter = matches!(rule, Rule::Parameter(_));
+        for rule in PartRule::candidates(url) {
+            let is_parameter = matches!(rule, PartRule::Parameter(_));
             let site = key(&format!("{} {rule}", parts.site()));
             let is_confirmed = |site: &OfSite| site.is_confirmed();
             if !is_parameter || !self.of_sites.get(&site).is_some_and(is_confirmed) {
@@ -345,9 +346,9 @@ impl Learner {
             }
         }
         let mut probe = None;
-        for rule in Rule::candidates(own) {
+        for rule in PartRule::candidates(own) {
             let scope = match rule {
-                Rule::Parameter(_) => &template,
+                PartRule::Parameter(_) => &template,
                 _ => &site,
             };
             let Some(id) = self.hypothesis(scope, &rule) else {
@@ -534,7 +535,7 @@ impl Learner {
     }
 
     /// Returns the number of a rule in a scope, created if there is space.
-    pub(super) fn hypothesis(&mut self, scope: &str, rule: &Rule) -> Option<RuleId> {
+    pub(super) fn hypothesis(&mut self, scope: &str, rule: &PartRule) -> Option<RuleId> {
         let of_scope = self.scopes.get(&key(scope)).map_or(&[][..], Vec::as_slice);
         let found = of_scope.iter().find(|&&id| {
             let standing = &self.rules[id as usize].standing;

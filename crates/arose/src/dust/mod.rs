@@ -5,9 +5,9 @@
 //! pages forever. A crawler that guesses misses pages. Which parts of the URLs of a site do not
 //! matter?
 //!
-//! *Idea.* Learn them from contents. A [`Rule`] removes one part. Pairs of fetched URLs that differ
-//! in that part alone are trials: their contents are the same or different. Such pairs occur by
-//! chance, or through a *probe*: a request for the URL without the part. A [sequential
+//! *Idea.* Learn them from contents. A [`PartRule`] removes one part. Pairs of fetched URLs that
+//! differ in that part alone are trials: their contents are the same or different. Such pairs occur
+//! by chance, or through a *probe*: a request for the URL without the part. A [sequential
 //! test](Sequential) accepts a rule after 21 consecutive equal pairs, and rejects it at the first
 //! unequal one. A session ID that another template of the site has confirmed needs three, and so
 //! does one for which all templates of the site together have 21 equal pairs and no unequal one. A
@@ -33,12 +33,12 @@
 //! content changes with every request: no rule is ever accepted there.
 //!
 //! ```
-//! use arose::dust::{Config, Learner, Place};
+//! use arose::dust::{Config, Learner, Treatment};
 //! let mut learner = Learner::new(Config::default());
 //! let mut n_fetched = 0;
 //! for n in 0..400 {
 //!     let url = format!("http://a.example/item/{}?sid={:x}", n % 40, 7 * n + 1000);
-//!     if let Place::Fetch = learner.place(&url) {
+//!     if let Treatment::Fetch = learner.place(&url) {
 //!         n_fetched += 1;
 //!         let mut wanted = learner.fetched(&url, Some(n % 40));
 //!         while let Some(probe) = wanted.pop() {
@@ -69,8 +69,8 @@ mod wishes;
 
 pub use learner::Learner;
 pub use names::is_known_name;
-pub use rule::{Alphabet, Class, NoRule, Rule};
+pub use rule::{Alphabet, Class, NoRule, PartRule};
 pub use saved::Saved;
 pub use sequential::{Outcome, Sequential, lower_bound};
-pub use standing::{Canonical, Config, Event, Place, RuleId, Standing, State};
+pub use standing::{Canonical, Config, Event, RuleId, Standing, State, Treatment};
 pub use wishes::Errand;

@@ -86,8 +86,8 @@ pub fn is_known_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Names that the global rules of ClearURLs remove from all URLs of the web, with `*` where
-    /// those have a pattern.
+    /// Names that the global rules of ClearURLs remove from the URLs of all sites, with `*` for
+    /// patterns.
     const TRUTH: &str = "utm_* ga_* yclid _openstat fb_action_types fb_action_ids fb_source fb_ref \
         fbclid action_object_map action_type_map action_ref_map gs_l mkt_tok hmb_campaign \
         hmb_medium hmb_source gclid otm_* cmpid os_ehash _ga _gl __twitter_impression wt_mc \
@@ -96,8 +96,8 @@ mod tests {
         ml_subscriber ml_subscriber_hash msclkid oly_anon_id oly_enc_id rb_clickid s_cid \
         vero_conv vero_id wickedid twclid ref referrer";
 
-    /// Of these, names that some sites use for something else, and of one shop only: they need as
-    /// much evidence as others.
+    /// Names of this list that some sites use for something else, or that belong to a single shop:
+    /// they need as much evidence as unknown names.
     const TOO_SHORT: [&str; 11] = [
         "cmpid",
         "mc",
@@ -112,7 +112,7 @@ mod tests {
         "referrer",
     ];
 
-    /// Names of campaigns that the list lacks; the networks that set them document them.
+    /// Names of campaign parameters that the list lacks; the networks that set them document them.
     const MORE: [&str; 6] = [
         "_hsmi",
         "gbraid",

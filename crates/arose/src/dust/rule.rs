@@ -13,7 +13,7 @@ use super::names::is_known_name;
 /// most rules, an argument: `parameter sid`, `path-parameter jsessionid`, `segment S- 13 mixed`,
 /// `index index.html`, `word print`, `slash`, `www`, `https`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rule {
+pub enum PartRule {
     /// A parameter of the query: `sid=…`.
     Parameter(String),
     /// A parameter in the path: `;jsessionid=…`.
@@ -163,7 +163,7 @@ fn is_program(segment: &str) -> bool {
     programs.contains(&end) && !segment.bytes().any(|b| b.is_ascii_digit())
 }
 
-impl Rule {
+impl PartRule {
     /// Returns the rules that would change a URL.
     #[must_use]
     pub fn candidates(url: &str) -> Vec<Self> {
@@ -361,7 +361,7 @@ fn without_segment(parts: &Parts<'_>, fits: impl Fn(&str) -> bool) -> Option<Str
     )
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for PartRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Parameter(name) => write!(f, "parameter {name}"),
@@ -390,7 +390,7 @@ impl fmt::Display for Rule {
 #[error("`{0}` is not a rule; expected e.g. `parameter sid`, `index index.html` or `slash`")]
 pub struct NoRule(pub String);
 
-impl FromStr for Rule {
+impl FromStr for PartRule {
     type Err = NoRule;
 
     fn from_str(text: &str) -> Result<Self, NoRule> {

@@ -114,7 +114,7 @@ fn words_key(content: u64) -> u64 {
 impl Standing {
     /// Creates a rule without evidence, in a given state.
     #[must_use]
-    pub fn new(scope: &str, rule: super::Rule, state: State) -> Self {
+    pub fn new(scope: &str, rule: super::PartRule, state: State) -> Self {
         Self {
             scope: scope.to_owned(),
             rule,

@@ -109,8 +109,10 @@ impl Crawl {
     /// Queues a URL, or defers it; `has_place` says whether it was already in the queue.
     fn meet(&mut self, url: &str, has_place: bool) -> Option<String> {
         match self.learner.place(url) {
-            Place::Fetch => (has_place || self.seen.insert(url.to_owned())).then(|| url.to_owned()),
-            Place::Same(canonical) => {
+            Treatment::Fetch => {
+                (has_place || self.seen.insert(url.to_owned())).then(|| url.to_owned())
+            }
+            Treatment::Same(canonical) => {
                 if self.seen.insert(canonical.url.clone()) && !canonical.is_known {
                     return Some(match canonical.is_fetchable {
                         true => canonical.url,

@@ -1,6 +1,6 @@
 //! The public view of rules: settings, states, evidence, events.
 
-use super::rule::Rule;
+use super::rule::PartRule;
 use super::sequential::Sequential;
 
 /// Settings for learning rules.
@@ -83,7 +83,7 @@ pub struct Standing {
     /// Its scope: a site, or a site and a path with `*` for variable segments.
     pub scope: String,
     /// The rule itself.
-    pub rule: Rule,
+    pub rule: PartRule,
     /// Its state.
     pub state: State,
     /// Pairs with the same content.
@@ -113,7 +113,7 @@ pub enum Event {
 
 /// How to treat a URL that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Treatment {
     /// Fetch it.
     Fetch,
     /// Treat it as its canonical form.

@@ -21,10 +21,10 @@ fn the_sequential_test_has_the_numbers_of_the_specification() {
 
 #[track_caller]
 fn check(rule: &str, url: &str, expected: Option<&str>) {
-    let rule: Rule = rule.parse().unwrap();
+    let rule: PartRule = rule.parse().unwrap();
     assert_eq!(rule.apply(url).as_deref(), expected);
     if let Some(expected) = expected {
-        assert!(Rule::candidates(url).contains(&rule), "{rule}");
+        assert!(PartRule::candidates(url).contains(&rule), "{rule}");
         assert!(expected.len() < url.len());
     }
 }
@@ -94,7 +94,7 @@ fn rules_are_written_and_read_back() {
         "www",
         "https",
     ] {
-        assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<PartRule>().unwrap().to_string(), text);
     }
     for bad in [
         "",
@@ -105,7 +105,7 @@ fn rules_are_written_and_read_back() {
         "drop a",
         "index ../x",
     ] {
-        assert!(bad.parse::<Rule>().is_err(), "{bad}");
+        assert!(bad.parse::<PartRule>().is_err(), "{bad}");
     }
 }
 
@@ -289,7 +289,7 @@ fn only_the_guilty_rule_is_suspended() {
         let mut n_deferred = 0;
         for n in 0..2000 {
             let url = format!("http://a.b/p/{}?sid={n}&lang=de", n % 50);
-            let Place::Same(canonical) = learner.place(&url) else {
+            let Treatment::Same(canonical) = learner.place(&url) else {
                 break;
             };
             if canonical.rules.len() < 2 {
@@ -445,7 +445,7 @@ fn templates_of_a_site_confirm_each_other() {
         let mut visit = |learner: &mut Learner, template: &str, page: u64, matters: bool| {
             n += 1;
             let url = format!("http://a.b/{template}/{page}?sid={:x}", 7919 * n);
-            if learner.place(&url) != Place::Fetch {
+            if learner.place(&url) != Treatment::Fetch {
                 return false;
             }
             let own = crate::digest::digest64(template.as_bytes()) ^ page;
@@ -483,7 +483,7 @@ fn issue_27_templates_pool_their_evidence() {
             let letter = char::from(b'a' + template as u8);
             let url = format!("http://a.b/{letter}/{page}?sid={:x}", 7919 * (n + 1));
             let own = 100 * template + page;
-            if learner.place(&url) == Place::Fetch {
+            if learner.place(&url) == Treatment::Fetch {
                 n_fetched += feed(&mut learner, &url, &|url: &str| {
                     let matters = wrong == Some(template);
                     Some(own ^ if matters { key_of(url) } else { 0 })
@@ -537,8 +537,8 @@ fn missing_pages_end() {
     let visit = |learner: &mut Learner, n: u64, content: Option<u64>| {
         let url = url(n);
         let is_fetched = match learner.place(&url) {
-            Place::Fetch => true,
-            Place::Same(canonical) => learner.defer(&url, &canonical),
+            Treatment::Fetch => true,
+            Treatment::Same(canonical) => learner.defer(&url, &canonical),
         };
         if is_fetched {
             feed(learner, &url, &|_| content);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::memory::Table;
-use super::rule::Rule;
+use super::rule::PartRule;
 use super::standing::{Canonical, RuleId};
 
 /// A request that is under way for learning, as it is stored from one run to the next.
@@ -16,15 +16,15 @@ pub enum Errand {
         /// The scope of the rule.
         scope: String,
         /// The rule.
-        rule: Rule,
+        rule: PartRule,
     },
     /// A deferred URL that is fetched nevertheless.
     Audit {
         /// The URL.
         url: String,
     },
-    /// An audited URL, whose content is to be compared with that of its canonical form, or whose
-    /// wrong rule is looked for.
+    /// An audited URL whose content is to be compared with that of its canonical form, or for which
+    /// the wrong rule is searched.
     Compare {
         /// The URL.
         url: String,

@@ -38,7 +38,7 @@ const MAX_LEFT_OUT: usize = 1000;
 
 /// How intervals are derived from the resamples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum IntervalKind {
     /// The middle 95% of the resampled values.
     Percentile,
     /// Percentiles corrected for bias and acceleration.
@@ -75,7 +75,7 @@ pub struct Bootstrap {
     /// The number of resamples.
     pub n_resamples: u32,
     /// How intervals are derived from them.
-    pub kind: Kind,
+    pub kind: IntervalKind,
     /// The seed of all choices.
     pub seed: u64,
 }
@@ -86,7 +86,7 @@ impl Bootstrap {
     pub const fn new(seed: u64) -> Self {
         Self {
             n_resamples: 2000,
-            kind: Kind::Bca,
+            kind: IntervalKind::Bca,
             seed,
         }
     }
@@ -149,8 +149,8 @@ impl Bootstrap {
             push_each(&mut resampled, statistics(&counts));
         }
         let accelerations = match self.kind {
-            Kind::Percentile => vec![0.0; observed.len()],
-            Kind::Bca => accelerations(n_units, observed.len(), &mut statistics),
+            IntervalKind::Percentile => vec![0.0; observed.len()],
+            IntervalKind::Bca => accelerations(n_units, observed.len(), &mut statistics),
         };
         let each = observed.iter().zip(resampled).zip(accelerations);
         each.map(|((&observed, values), acceleration)| {
@@ -228,8 +228,8 @@ impl Bootstrap {
             return Ok(None);
         }
         let shift = match self.kind {
-            Kind::Percentile => 0.0,
-            Kind::Bca => bias_shift(observed, &values),
+            IntervalKind::Percentile => 0.0,
+            IntervalKind::Bca => bias_shift(observed, &values),
         };
         let end = |z: f64| order_statistic(&values, corrected_level(z, shift, acceleration));
         Ok(Some(Interval {
@@ -365,7 +365,7 @@ mod tests {
     fn mean_of_symmetric_values() {
         let values: Vec<f64> = (0..101).map(f64::from).collect();
         let standard_error = (850.0_f64 / 101.0).sqrt();
-        for kind in [Kind::Percentile, Kind::Bca] {
+        for kind in [IntervalKind::Percentile, IntervalKind::Bca] {
             let bootstrap = Bootstrap {
                 n_resamples: 20_000,
                 kind,
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn bca_moves_with_the_skew() {
         let values: Vec<f64> = (0..60).map(|i| (f64::from(i) / 12.0).exp()).collect();
-        let [plain, corrected] = [Kind::Percentile, Kind::Bca].map(|kind| {
+        let [plain, corrected] = [IntervalKind::Percentile, IntervalKind::Bca].map(|kind| {
             let bootstrap = Bootstrap {
                 kind,
                 ..Bootstrap::new(5)
@@ -472,7 +472,7 @@ mod tests {
                 .collect();
             let bootstrap = Bootstrap {
                 n_resamples: 500,
-                kind: Kind::Percentile,
+                kind: IntervalKind::Percentile,
                 seed,
             };
             let holds = |interval: Option<Interval>| u32::from(interval.unwrap().contains(truth));

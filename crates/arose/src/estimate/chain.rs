@@ -112,7 +112,7 @@ pub fn batch_means(values: &[f64]) -> Result<BatchMeans, Error> {
     let n_batches = (values.len() / shortest.max(1)).min(MAX_BATCHES);
     if n_batches < MIN_BATCHES {
         let reason = format!(
-            "{} steps are too few where {time:.0} are worth one; {} are needed",
+            "{} steps are too few: {time:.0} of them are worth one independent sample; {} are needed",
             values.len(),
             shortest * MIN_BATCHES
         );

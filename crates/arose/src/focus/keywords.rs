@@ -1,6 +1,6 @@
 //! A scorer that defines the topic by a list of words.
 
-use super::{Score, Words};
+use super::{PageScorer, Words};
 use crate::error::Error;
 
 /// Scores pages by the keywords they contain, as BM25 does: a keyword that is rare in the crawl
@@ -10,7 +10,7 @@ use crate::error::Error;
 /// would have. The rarity of words is learned from the pages scored.
 ///
 /// ```
-/// use arose::focus::{Keywords, Score, Words};
+/// use arose::focus::{Keywords, PageScorer, Words};
 /// let mut topic = Keywords::new(["violin", "Sonata"])?;
 /// assert!(topic.score(&Words::of("a violin sonata by Brahms")) > 0.5);
 /// assert_eq!(topic.score(&Words::of("the stock market")), 0.0);
@@ -89,7 +89,7 @@ impl Keywords {
     }
 }
 
-impl Score for Keywords {
+impl PageScorer for Keywords {
     fn score(&mut self, page: &Words) -> f32 {
         self.n_pages += 1;
         self.n_tokens += page.n_tokens() as u64;

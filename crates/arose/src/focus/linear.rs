@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Score, Words, bucket, sigmoid};
+use super::{PageScorer, Words, bucket, sigmoid};
 use crate::error::Error;
 use crate::mix::SplitMix;
 use crate::token::{Tokenizer, fingerprint};
@@ -31,7 +31,7 @@ const STEP: f64 = 2.0;
 /// a file without knowing the hash function. Numbers are decimal and finite.
 ///
 /// ```
-/// use arose::focus::{Linear, Score, Words};
+/// use arose::focus::{Linear, PageScorer, Words};
 /// let file = "arose-linear 1\nbits 18\nbias -1\nweights 2\nword violin 4\nword bond -2.5\nend\n";
 /// let mut model = Linear::parse(file)?;
 /// assert!(model.score(&Words::of("Violin")) > 0.95);
@@ -148,7 +148,7 @@ impl Linear {
     }
 }
 
-impl Score for Linear {
+impl PageScorer for Linear {
     fn score(&mut self, page: &Words) -> f32 {
         sigmoid(self.sum(&values(page, self.bits))) as f32
     }

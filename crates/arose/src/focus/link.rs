@@ -1,6 +1,6 @@
 //! The link model: predicts the score of a page from the links to it, and learns from each fetch.
 
-use super::{Score, Words, bucket, sigmoid};
+use super::{PageScorer, Words, bucket, sigmoid};
 use crate::mix::mix;
 
 /// Maximum number of words of a link that count.
@@ -46,7 +46,7 @@ impl LinkWords {
     /// path, such as `div.menu>ul>li` (empty if unknown). The scorer gives the log-odds of each
     /// word.
     #[must_use]
-    pub fn new(anchor: &str, url: &str, tag_path: &str, scorer: &dyn Score) -> Self {
+    pub fn new(anchor: &str, url: &str, tag_path: &str, scorer: &dyn PageScorer) -> Self {
         let mut words = Self::default();
         let anchor = Words::of(anchor);
         let url = Words::of(url);

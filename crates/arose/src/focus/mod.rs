@@ -4,12 +4,12 @@
 //! text of a page shows whether it fits, but only after the page was fetched. Which of the waiting
 //! links should be fetched first?
 //!
-//! *Idea.* Use two models. A *scorer* ([`Score`]) reads a page and scores how well it fits, from 0
-//! to 1: by [keywords](Keywords), or by a [linear model](Linear) that was trained from examples or
-//! read from a file. A [`LinkModel`] predicts the score of a page before it is fetched. It uses the
-//! scores of the pages that link to it, the words of anchors and URL, and the places of the links
-//! on their pages. After each fetch the actual score is known, and the model learns from its error.
-//! So the crawl learns which words are good or bad signs, for any topic in any language.
+//! *Idea.* Use two models. A *scorer* ([`PageScorer`]) reads a page and scores how well it fits,
+//! from 0 to 1: by [keywords](Keywords), or by a [linear model](Linear) that was trained from
+//! examples or read from a file. A [`LinkModel`] predicts the score of a page before it is fetched.
+//! It uses the scores of the pages that link to it, the words of anchors and URL, and the places of
+//! the links on their pages. After each fetch the actual score is known, and the model learns from
+//! its error. So the crawl learns which words are good or bad signs, for any topic in any language.
 //!
 //! *Papers.* Chakrabarti, van den Berg & Dom 1999 (focused crawling); Meusel, Mika & Blanco 2014
 //! (online learning while crawling); Robertson & Zaragoza 2009 (BM25). *Parameters.* The model's
@@ -22,7 +22,7 @@
 //! to their end: a soft focus only changes the order.
 //!
 //! ```
-//! use arose::focus::{Linear, Score, Words};
+//! use arose::focus::{Linear, PageScorer, Words};
 //! let liked = ["the violin sonata", "a sonata for piano", "violin and piano"].map(Words::of);
 //! let others = ["stocks and bonds", "the price of bonds", "a stock market"].map(Words::of);
 //! let mut model = Linear::train(&liked, &others, 18)?;
@@ -47,7 +47,7 @@ use crate::mix::mix;
 use crate::token::Tokenizer;
 
 /// Scores pages by their words.
-pub trait Score {
+pub trait PageScorer {
     /// Returns how well a page fits, from 0 to 1. A scorer may learn from the pages it sees.
     fn score(&mut self, page: &Words) -> f32;
 

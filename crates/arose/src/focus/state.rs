@@ -93,8 +93,8 @@ impl LinkModel {
         Some(model)
     }
 
-    /// Applies changes; none if the bytes are not changes of a model, which may then be half
-    /// changed.
+    /// Applies changes. Returns none if the bytes are not changes of a model; the model may then be
+    /// partially changed.
     pub fn apply(&mut self, bytes: &[u8]) -> Option<()> {
         let model = self;
         let (head, rest) = bytes.split_at_checked(7 * 8)?;

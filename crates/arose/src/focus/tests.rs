@@ -5,7 +5,7 @@ use crate::token::fingerprint;
 /// A scorer that gives every word the same log-odds.
 struct Constant(f32);
 
-impl Score for Constant {
+impl PageScorer for Constant {
     fn score(&mut self, _: &Words) -> f32 {
         self.0
     }

@@ -38,8 +38,8 @@ mod value;
 
 pub use optimum::{Allocation, Demand, capped, fixed_intervals, random_visits};
 pub use rates::{N_RATES, Posterior, Prior, RATES, map_rate};
-pub use schedule::{Pages, Schedule, Stats};
-pub use signals::{Evidence, Quality, Signals};
+pub use schedule::{PageStatistics, Pages, Schedule};
+pub use signals::{PolicyResult, Quality, SignalRates};
 pub use value::Value;
 
 /// The results of the visits to a page.

@@ -8,10 +8,10 @@
 //! were computed with another threshold are accurate enough for ordering pages. If the threshold
 //! has fallen by a fifth, all of them are computed again, a few at a time.
 //!
-//! *Cost.* 7 bytes and one bit per page here, and 16 bytes for its [`Stats`], which the caller
-//! stores; about 3 decisions per visit. Times in the queue are rounded down to 8 seconds, and those
-//! more than two years away to that; the value of a page is computed from exact times. Politeness
-//! needs no additional code: a page of a busy host waits, and its value grows.
+//! *Cost.* 7 bytes and one bit per page here, and 16 bytes for its [`PageStatistics`], which the
+//! caller stores; about 3 decisions per visit. Times in the queue are rounded down to 8 seconds,
+//! and those more than two years away to that; the value of a page is computed from exact times.
+//! Politeness needs no additional code: a page of a busy host waits, and its value grows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -27,7 +27,7 @@ const MAX_CHANGES: f32 = 8_000.0;
 
 /// The data about a page, in 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Stats {
+pub struct PageStatistics {
     /// The time of the last visit, in seconds of the caller's clock.
     pub last: u32,
     unchanged: f32,
@@ -38,16 +38,16 @@ pub struct Stats {
     weight: u16,
 }
 
-impl Stats {
+impl PageStatistics {
     /// Creates the data of a page with this importance that was visited once.
     #[must_use]
     pub fn new(last: u32, mu: f64) -> Self {
-        let mut stats = Self {
+        let mut statistics = Self {
             last,
             ..Self::default()
         };
-        stats.set_importance(mu);
-        stats
+        statistics.set_importance(mu);
+        statistics
     }
 
     /// Returns the same page with this past.
@@ -98,7 +98,7 @@ impl Stats {
 /// The pages of a schedule, stored by their owner.
 pub trait Pages {
     /// Returns the data about a page; none if it is not to be visited.
-    fn stats(&self, page: u32) -> Option<Stats>;
+    fn statistics(&self, page: u32) -> Option<PageStatistics>;
 
     /// Returns the prior of the page.
     fn prior(&self, page: u32) -> &Prior;
@@ -206,7 +206,7 @@ impl Schedule {
     /// of them; otherwise none would be due.
     pub fn calibrate(
         &mut self,
-        sample: &[(Stats, &Prior)],
+        sample: &[(PageStatistics, &Prior)],
         n_pages: u64,
         per_second: f64,
         now: u32,
@@ -217,9 +217,9 @@ impl Schedule {
         }
         let posteriors: Vec<(Posterior, f64)> = sample
             .iter()
-            .map(|(stats, prior)| {
-                let posterior = Posterior::new(prior, &stats.history());
-                (posterior, stats.importance())
+            .map(|(statistics, prior)| {
+                let posterior = Posterior::new(prior, &statistics.history());
+                (posterior, statistics.importance())
             })
             .collect();
         let factor = n_pages as f64 / sample.len() as f64;
@@ -241,8 +241,8 @@ impl Schedule {
         let worth = posteriors
             .iter()
             .zip(sample)
-            .map(|((posterior, mu), (stats, _))| {
-                let days = f64::from(now.saturating_sub(stats.last)) / DAY;
+            .map(|((posterior, mu), (statistics, _))| {
+                let days = f64::from(now.saturating_sub(statistics.last)) / DAY;
                 mu * posterior.value(self.value, days)
             });
         let most = worth.fold(LEAST, f64::max);
@@ -271,14 +271,14 @@ impl Schedule {
     /// Returns the time at which a page is to be visited under the current threshold; none if
     /// never.
     pub fn time_of(&mut self, page: u32, pages: &impl Pages, now: u32) -> Option<u32> {
-        let stats = pages.stats(page)?;
+        let statistics = pages.statistics(page)?;
         self.n_decisions += 1;
-        // A visit in the future is one of a clock that was wrong: the page is due.
-        if stats.last > now {
+        // A visit in the future comes from a clock that was wrong: the page is due.
+        if statistics.last > now {
             return Some(now);
         }
-        let posterior = Posterior::new(pages.prior(page), &stats.history());
-        let mu = stats.importance();
+        let posterior = Posterior::new(pages.prior(page), &statistics.history());
+        let mu = statistics.importance();
         let days = match pages.signals(page) {
             Some((quality, n)) if self.value == Value::Harmonic => {
                 let signals = quality.signals(posterior.rate());
@@ -288,7 +288,7 @@ impl Schedule {
         };
         self.highest = self.highest.max(self.threshold);
         let wait = (days * DAY).min(f64::from(u32::MAX)) as u32;
-        Some(stats.last.saturating_add(wait.max(self.min_interval)))
+        Some(statistics.last.saturating_add(wait.max(self.min_interval)))
     }
 
     /// Adds a page; returns the time of its turn. A page that is already in the schedule keeps its
@@ -298,6 +298,11 @@ impl Schedule {
         self.add_at(page, time);
         self.rebase(now);
         Some(time)
+    }
+
+    /// Makes room for this many more pages, so that they take no more memory than they need.
+    pub fn reserve(&mut self, n_pages: usize) {
+        self.due.reserve_exact(n_pages);
     }
 
     /// Adds a page whose time is known. A page that is already in the schedule keeps its time.
@@ -533,21 +538,21 @@ impl Schedule {
 
     /// Returns the value of a visit to a page now.
     fn worth(&mut self, page: u32, pages: &impl Pages, now: u32) -> Worth {
-        let Some(stats) = pages.stats(page) else {
+        let Some(statistics) = pages.statistics(page) else {
             return Worth::Nothing;
         };
-        // A visit in the future is one of a clock that was wrong: the page is due.
-        let Some(seconds) = now.checked_sub(stats.last) else {
+        // A visit in the future comes from a clock that was wrong: the page is due.
+        let Some(seconds) = now.checked_sub(statistics.last) else {
             return Worth::Value(f64::INFINITY);
         };
         let least = self.min_interval.max(1);
         if seconds < least {
-            return Worth::From(stats.last.saturating_add(least));
+            return Worth::From(statistics.last.saturating_add(least));
         }
         self.n_decisions += 1;
-        let posterior = Posterior::new(pages.prior(page), &stats.history());
+        let posterior = Posterior::new(pages.prior(page), &statistics.history());
         let days = f64::from(seconds) / DAY;
-        let mu = stats.importance();
+        let mu = statistics.importance();
         Worth::Value(match pages.signals(page) {
             Some((quality, n)) if self.value == Value::Harmonic => {
                 let signals = quality.signals(posterior.rate());

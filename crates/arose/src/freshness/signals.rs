@@ -12,7 +12,7 @@ const MAX_TERMS: usize = 200;
 
 /// The rates at which a page changes and is announced.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Signals {
+pub struct SignalRates {
     /// Changes per day.
     pub rate: f64,
     /// The share of changes that is announced, 0 to 1.
@@ -23,14 +23,14 @@ pub struct Signals {
 
 /// The average result of a policy that visits a page at a given evidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Evidence {
+pub struct PolicyResult {
     /// Days between visits.
     pub interval: f64,
     /// The days of the interval on which the page is up to date.
     pub fresh: f64,
 }
 
-impl Signals {
+impl SignalRates {
     /// Returns the changes per day that no signal announces.
     #[must_use]
     pub fn unannounced(&self) -> f64 {
@@ -64,12 +64,12 @@ impl Signals {
 
     /// Returns the result of visiting at evidence `x`.
     #[must_use]
-    pub fn at(&self, x: f64) -> Evidence {
+    pub fn at(&self, x: f64) -> PolicyResult {
         let (a, g, b) = (self.unannounced(), self.signal_rate(), self.weight());
         // If signals carry no information, the interval is fixed.
         if g <= 0.0 || b < 1e-9 {
             let t = x / a;
-            return Evidence {
+            return PolicyResult {
                 interval: t,
                 fresh: -(-x).exp_m1() / a,
             };
@@ -90,13 +90,13 @@ impl Signals {
                 break;
             }
         }
-        Evidence { interval, fresh }
+        PolicyResult { interval, fresh }
     }
 
     /// Returns the value of a visit at evidence `x`, if the cost is the time out of date.
     #[must_use]
     pub fn value(&self, mu: f64, x: f64) -> f64 {
-        let Evidence { interval, fresh } = self.at(x);
+        let PolicyResult { interval, fresh } = self.at(x);
         mu * (fresh - (-x).exp() * interval)
     }
 
@@ -111,7 +111,7 @@ impl Signals {
         self.value(mu, x) + mu * days.max(0.0) * unbounded(x)
     }
 
-    /// Returns the days after which [`Signals::harmonic_value`] reaches `value` if there is no
+    /// Returns the days after which [`SignalRates::harmonic_value`] reaches `value` if there is no
     /// further signal.
     #[must_use]
     pub fn wait(&self, mu: f64, n: u32, value: f64) -> f64 {
@@ -227,12 +227,12 @@ impl Quality {
     /// Returns the signals for a page with this change rate. Until there are visits, recall is 0.5
     /// and there are as many wrong signals as changes.
     #[must_use]
-    pub fn signals(&self, rate: f64) -> Signals {
+    pub fn signals(&self, rate: f64) -> SignalRates {
         let n_changes = f64::from(self.announced + self.missed);
         let recall = (f64::from(self.announced) + 0.5) / (n_changes + 1.0);
         // The prior has the weight of one change.
         let false_rate = (f64::from(self.wrong) + 1.0) / (f64::from(self.days) + 1.0 / rate);
-        Signals {
+        SignalRates {
             rate,
             recall,
             false_rate,

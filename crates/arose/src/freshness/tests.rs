@@ -353,7 +353,7 @@ fn values_with_signals() {
         ((1.0, 0.5, 0.2), 1.5, (0.92866, 0.69558, 0.256916)),
         ((2.0, 0.3, 1.0), 0.7, (0.49376, 0.32567, 0.140353)),
     ] {
-        let signals = Signals {
+        let signals = SignalRates {
             rate: signals.0,
             recall: signals.1,
             false_rate: signals.2,
@@ -376,7 +376,7 @@ fn values_with_signals_by_simulation() {
         (2.0, 0.3, 1.0, 0.98),
         (1.0, 0.8, 0.05, 4.0),
     ] {
-        let signals = Signals {
+        let signals = SignalRates {
             rate,
             recall,
             false_rate,
@@ -417,7 +417,7 @@ fn values_with_signals_by_simulation() {
 #[test]
 fn signals_at_their_limits() {
     // Signals without information give the value without signals.
-    let none = Signals {
+    let none = SignalRates {
         rate: 0.5,
         recall: 0.0,
         false_rate: 2.0,
@@ -434,7 +434,7 @@ fn signals_at_their_limits() {
     );
     near(none.wait(1.0, 2, 1.446260), 3.0, 1e-5);
     // If signals are never wrong, visit immediately.
-    let perfect = Signals {
+    let perfect = SignalRates {
         rate: 0.5,
         recall: 0.9,
         false_rate: 0.0,
@@ -442,7 +442,7 @@ fn signals_at_their_limits() {
     assert_eq!(perfect.wait(1.0, 1, 1e6), 0.0);
     assert!(perfect.wait(1.0, 0, 1.0) > none.wait(1.0, 0, 1.0));
     // If all changes are announced, there is nothing to find without a signal.
-    let complete = Signals {
+    let complete = SignalRates {
         rate: 0.5,
         recall: 1.0,
         false_rate: 0.01,
@@ -457,7 +457,7 @@ fn signals_at_their_limits() {
 /// often.
 #[test]
 fn constant_signals_starve_nobody() {
-    let constant = Signals {
+    let constant = SignalRates {
         rate: 3.0,
         recall: 1.0,
         false_rate: 4.0,
@@ -503,12 +503,12 @@ fn quality_is_learned() {
 /// Pages whose rates are known, for schedules.
 struct Known {
     priors: Vec<Prior>,
-    stats: Vec<Stats>,
+    statistics: Vec<PageStatistics>,
 }
 
 impl Pages for Known {
-    fn stats(&self, page: u32) -> Option<Stats> {
-        self.stats.get(page as usize).copied()
+    fn statistics(&self, page: u32) -> Option<PageStatistics> {
+        self.statistics.get(page as usize).copied()
     }
 
     fn prior(&self, page: u32) -> &Prior {
@@ -539,12 +539,12 @@ fn schedules_reach_the_optimal_rates() {
     let n_pages = 2000;
     let mut known = Known {
         priors,
-        stats: vec![Stats::new(0, 1.0); n_pages],
+        statistics: vec![PageStatistics::new(0, 1.0); n_pages],
     };
     let mut schedule = Schedule::new(Value::Harmonic, 0);
     let (tick, budget) = (900, 2.0);
-    let sample: Vec<(Stats, &Prior)> = (0..100u32)
-        .map(|page| (known.stats[0], known.prior(page)))
+    let sample: Vec<(PageStatistics, &Prior)> = (0..100u32)
+        .map(|page| (known.statistics[0], known.prior(page)))
         .collect();
     schedule.calibrate(&sample, n_pages as u64, budget / f64::from(tick), tick);
     for page in 0..n_pages as u32 {
@@ -563,7 +563,7 @@ fn schedules_reach_the_optimal_rates() {
             per_hours.push(visited.len() as f64);
         }
         for page in visited {
-            known.stats[page as usize].last = now;
+            known.statistics[page as usize].last = now;
             schedule.add(page, &known, now);
             n_visits[page as usize % 5] += f64::from(u8::from(is_warm));
         }
@@ -591,7 +591,7 @@ fn schedules_recover_from_a_wrong_threshold() {
     for start in [1e-6, 1e6] {
         let known = Known {
             priors: vec![Prior::default()],
-            stats: vec![Stats::new(0, 1.0); 500],
+            statistics: vec![PageStatistics::new(0, 1.0); 500],
         };
         let mut known = known;
         let mut schedule = Schedule::new(Value::Harmonic, 3600);
@@ -603,7 +603,7 @@ fn schedules_recover_from_a_wrong_threshold() {
             let visited = schedule.tick(&known, now, 1.0);
             n_visits += visited.len();
             for page in visited {
-                known.stats[page as usize].visit(now, page % 3 == 0);
+                known.statistics[page as usize].visit(now, page % 3 == 0);
                 schedule.add(page, &known, now);
             }
         }
@@ -615,7 +615,7 @@ fn schedules_recover_from_a_wrong_threshold() {
 fn clocks_that_jump_starve_no_page() {
     let mut known = Known {
         priors: vec![Prior::default()],
-        stats: vec![Stats::new(u32::MAX - 5, 1.0); 10],
+        statistics: vec![PageStatistics::new(u32::MAX - 5, 1.0); 10],
     };
     let mut schedule = Schedule::new(Value::Harmonic, 3600);
     let now = 1_000_000;
@@ -625,8 +625,11 @@ fn clocks_that_jump_starve_no_page() {
     let visited = schedule.tick(&known, now, 20.0);
     assert_eq!(visited.len(), 10);
     for page in visited {
-        known.stats[page as usize].visit(now, false);
-        assert_eq!(known.stats[page as usize].history(), History::default());
+        known.statistics[page as usize].visit(now, false);
+        assert_eq!(
+            known.statistics[page as usize].history(),
+            History::default()
+        );
     }
     assert_eq!(schedule.tick(&known, now, f64::NAN), []);
 }
@@ -638,7 +641,7 @@ fn schedules_outlive_their_entries() {
     let year = 365 * 86_400;
     let mut known = Known {
         priors: vec![Prior::default()],
-        stats: vec![Stats::new(year, 1.0); 64],
+        statistics: vec![PageStatistics::new(year, 1.0); 64],
     };
     let mut schedule = Schedule::new(Value::Harmonic, 3600);
     schedule.add_at(0, u32::MAX);
@@ -650,7 +653,7 @@ fn schedules_outlive_their_entries() {
         let now = year + day * 86_400;
         for page in schedule.tick(&known, now, 1.0) {
             last[page as usize] = now;
-            known.stats[page as usize].visit(now, false);
+            known.statistics[page as usize].visit(now, false);
             schedule.add(page, &known, now);
         }
         let longest = last.iter().map(|last| now.saturating_sub(*last)).max();
@@ -665,21 +668,21 @@ fn schedules_outlive_their_entries() {
 
 #[test]
 fn stats_keep_what_they_are_told() {
-    assert_eq!(size_of::<Stats>(), 16);
+    assert_eq!(size_of::<PageStatistics>(), 16);
     for mu in [1e-6, 0.15, 1.0, 10.0, 3e7] {
-        near(Stats::new(0, mu).importance(), mu, mu * 4e-4);
+        near(PageStatistics::new(0, mu).importance(), mu, mu * 4e-4);
     }
-    let mut stats = Stats::new(0, 1.0);
+    let mut statistics = PageStatistics::new(0, 1.0);
     for i in 1..=20_000u32 {
-        stats.visit(i * 3600, true);
+        statistics.visit(i * 3600, true);
     }
-    let history = stats.history();
+    let history = statistics.history();
     assert!(history.n_changes <= 8000.0);
     near(
         f64::from(history.changed / history.n_changes),
         1.0 / 24.0,
         1e-3,
     );
-    stats.set_importance(f64::NAN);
-    assert!(stats.importance() > 0.0);
+    statistics.set_importance(f64::NAN);
+    assert!(statistics.importance() > 0.0);
 }

@@ -30,7 +30,8 @@ impl Cells {
     /// Creates the cells of tokens that begin at these bytes, in ascending order.
     #[must_use]
     pub fn new(text: &str, token_starts: impl IntoIterator<Item = usize>) -> Self {
-        let mut starts: Vec<u32> = Vec::new();
+        let token_starts = token_starts.into_iter();
+        let mut starts: Vec<u32> = Vec::with_capacity(token_starts.size_hint().0);
         for start in token_starts {
             let start = match starts.last() {
                 None => 0,
@@ -54,12 +55,6 @@ impl Cells {
     #[must_use]
     pub fn starts(&self) -> &[u32] {
         &self.starts
-    }
-
-    /// Returns the same, without a copy.
-    #[must_use]
-    pub fn into_starts(self) -> Vec<u32> {
-        self.starts
     }
 
     /// Returns the bytes of the cells of some tokens.
@@ -118,6 +113,7 @@ pub fn without(text: &str, gone: impl IntoIterator<Item = Range<u32>>, seam: &st
 
 /// Returns the beginning of the grapheme cluster that contains `at`, which must be the start of a
 /// character.
+#[inline]
 pub(super) fn cluster_start(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
     let is_ascii = |i: usize| bytes.get(i).is_none_or(u8::is_ascii);
@@ -125,6 +121,10 @@ pub(super) fn cluster_start(text: &str, at: usize) -> usize {
     if at == 0 || is_ascii(at) && is_ascii(at - 1) && !is_line_feed {
         return at;
     }
+    searched_start(text, at)
+}
+
+fn searched_start(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     match cursor.is_boundary(text, 0) {
         Ok(false) => cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0),

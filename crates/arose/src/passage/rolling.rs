@@ -9,6 +9,9 @@ const P: u64 = (1 << 61) - 1;
 /// Bases of the two polynomials: digits of pi, in the field.
 const BASES: [u64; 2] = [0x03A8_885A_308D_3131, 0x098A_2E03_7073_4481];
 
+/// Number of stretches of a text whose grams are hashed at once.
+const N_LANES: usize = 4;
+
 /// The hash of a window by two polynomials: 122 bits.
 pub type WindowHash = [u64; 2];
 
@@ -65,30 +68,52 @@ impl<'a> RollingHash<'a> {
     /// tokens.
     #[must_use]
     pub fn grams(&self, q: usize) -> Vec<u64> {
-        let n_grams = (self.tokens.len() + 1).saturating_sub(q.max(1));
+        let q = q.max(1);
+        let n_grams = (self.tokens.len() + 1).saturating_sub(q);
+        let n_each = n_grams.saturating_sub(1) / N_LANES;
         let mut grams = Vec::with_capacity(n_grams);
-        if n_grams > 0 {
-            self.for_each_first(q.max(1), |_, hash| grams.push(mix(hash)));
+        if n_each >= 4 * q {
+            grams.resize(N_LANES * n_each, 0);
+            self.hash_lanes(q, n_each, &mut grams);
+        }
+        if grams.len() < n_grams {
+            let rest = Self::new(&self.tokens[grams.len()..]);
+            rest.for_each_first(q, |_, hash| grams.push(mix(hash)));
         }
         grams
+    }
+
+    /// Puts the first hashes of grams into `out`, `n_each` per lane. Each hash depends on the one
+    /// before it, so the processor would wait if it did not hash several stretches at once.
+    fn hash_lanes(&self, q: usize, n_each: usize, out: &mut [u64]) {
+        let roll = Roll::new(q);
+        let mut hashes = [0; N_LANES];
+        for (lane, hash) in hashes.iter_mut().enumerate() {
+            *hash = Roll::first(&self.tokens[lane * n_each..][..q]);
+        }
+        let tokens = |from: usize| {
+            std::array::from_fn::<_, N_LANES, _>(|lane| {
+                &self.tokens[from + lane * n_each..][..n_each]
+            })
+        };
+        let (gone, new) = (tokens(0), tokens(q));
+        for i in 0..n_each {
+            for (lane, hash) in hashes.iter_mut().enumerate() {
+                out[lane * n_each + i] = mix(least(*hash));
+                *hash = roll.next(*hash, gone[lane][i], new[lane][i]);
+            }
+        }
     }
 
     /// Calls `take` with the start and the first half of the hash of every window of `n_tokens`.
     pub(super) fn for_each_first(&self, n_tokens: usize, mut take: impl FnMut(usize, u64)) {
         let (head, rest) = self.tokens.split_at(n_tokens);
-        let power = power(BASES[0], n_tokens);
-        let push = |hash, token| add(multiply(hash, BASES[0]), token);
-        let mut hash = head
-            .iter()
-            .fold(0, |hash, &token| push(hash, reduce(token)));
+        let roll = Roll::new(n_tokens);
+        let mut hash = Roll::first(head);
         take(0, hash);
         for (start, (&gone, &new)) in self.tokens.iter().zip(rest).enumerate() {
-            // After the shift, the token that leaves is multiplied by the power of the length.
-            // Terms that do not depend on the last hash are computed first, which shortens the
-            // dependency chain.
-            let without = P - multiply(reduce(gone), power);
-            hash = push(hash, add(reduce(new), without));
-            take(start + 1, hash);
+            hash = roll.next(hash, gone, new);
+            take(start + 1, least(hash));
         }
     }
 
@@ -104,14 +129,53 @@ impl<'a> RollingHash<'a> {
     }
 }
 
+/// The first polynomial of windows of one length.
+struct Roll {
+    /// The negative of the base to the power of the length.
+    leave: u64,
+}
+
+impl Roll {
+    fn new(n_tokens: usize) -> Self {
+        Self {
+            leave: P - power(BASES[0], n_tokens),
+        }
+    }
+
+    /// Returns the hash of a window.
+    fn first(tokens: &[u64]) -> u64 {
+        let push = |hash, &token| add(multiply(hash, BASES[0]), reduce(token));
+        tokens.iter().fold(0, push)
+    }
+
+    /// Returns a number that is congruent to the hash of the window one token further on, and at
+    /// most 3 above the field.
+    fn next(&self, hash: u64, gone: u64, new: u64) -> u64 {
+        // After the shift, the token that leaves is multiplied by the power of the length. The sum
+        // is below 2^124, so one reduction is enough for all terms.
+        let sum = u128::from(hash) * u128::from(BASES[0])
+            + u128::from(fold(gone)) * u128::from(self.leave)
+            + u128::from(new);
+        fold((sum as u64 & P) + (sum >> 61) as u64)
+    }
+}
+
+/// Returns a congruent number of little more than 61 bits.
+fn fold(value: u64) -> u64 {
+    (value & P) + (value >> 61)
+}
+
+/// Returns the number of the field that is congruent to one less than twice as large.
+fn least(value: u64) -> u64 {
+    if value >= P { value - P } else { value }
+}
+
 fn reduce(value: u64) -> u64 {
-    let sum = (value & P) + (value >> 61);
-    if sum >= P { sum - P } else { sum }
+    least(fold(value))
 }
 
 fn add(a: u64, b: u64) -> u64 {
-    let sum = a + b;
-    if sum >= P { sum - P } else { sum }
+    least(a + b)
 }
 
 fn multiply(a: u64, b: u64) -> u64 {
@@ -154,6 +218,55 @@ mod tests {
         let [a, b] = [&word, &complement].map(|text| RollingHash::new(text).windows(1024)[0]);
         assert_ne!(a[0], b[0]);
         assert_ne!(a[1], b[1]);
+    }
+
+    /// Index files contain hashes, so they never change.
+    #[test]
+    fn hashes_are_those_of_the_polynomial() {
+        let hard = [
+            0,
+            1,
+            P - 1,
+            P,
+            P + 1,
+            u64::MAX,
+            u64::MAX - 1,
+            7 << 61,
+            (7 << 61) - 1,
+        ];
+        let tokens: Vec<u64> = (0..300_u64)
+            .map(|i| match i % 3 {
+                0 => mix(i),
+                _ => hard[(mix(i) % 9) as usize],
+            })
+            .collect();
+        for q in [1, 2, 5, 25] {
+            let expected = tokens.windows(q).map(|window| {
+                let hash = window.iter().fold(0, |hash, token| {
+                    let next = u128::from(hash) * u128::from(BASES[0]) + u128::from(*token);
+                    (next % u128::from(P)) as u64
+                });
+                mix(hash)
+            });
+            let expected: Vec<u64> = expected.collect();
+            assert_eq!(RollingHash::new(&tokens).grams(q), expected);
+        }
+    }
+
+    /// Long texts are hashed in several stretches at once, with the same result.
+    #[test]
+    fn stretches_have_the_hashes_of_the_whole() {
+        for n_tokens in [0, 1, 7, 8, 100, 129, 130, 131, 1000, 1001, 1002, 1003] {
+            let tokens: Vec<u64> = (0..n_tokens).map(mix).collect();
+            let text = RollingHash::new(&tokens);
+            for q in [1, 2, 7, 25] {
+                let mut expected = Vec::new();
+                if tokens.len() >= q {
+                    text.for_each_first(q, |_, hash| expected.push(mix(hash)));
+                }
+                assert_eq!(text.grams(q), expected, "{n_tokens} tokens, {q}");
+            }
+        }
     }
 
     proptest! {

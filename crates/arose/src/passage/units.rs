@@ -34,9 +34,9 @@ pub fn units(text: &str, unit: Unit) -> Vec<Range<usize>> {
             let mut start = 0;
             let mut ends = Vec::new();
             for end in paragraph_ends(text) {
-                let sentences = text[start..end].split_sentence_bound_indices();
-                let within = sentences.map(|(at, sentence)| start + at + sentence.len());
-                ends.extend(within.map(|end| cluster_start(text, end)));
+                sentence_ends(&text[start..end], |at| {
+                    ends.push(cluster_start(text, start + at));
+                });
                 start = end;
             }
             joined(text, ends.into_iter())
@@ -93,10 +93,189 @@ fn paragraph_ends(text: &str) -> impl Iterator<Item = usize> {
     ends.into_iter()
 }
 
+/// The classes of ASCII characters for sentence boundaries (UAX 29).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Other,
+    Upper,
+    Lower,
+    Numeric,
+    Space,
+    /// Quotation marks and brackets.
+    Close,
+    /// A comma and the like, after which a sentence continues.
+    Continue,
+    /// A full stop, which may also be part of an abbreviation or a number.
+    Stop,
+    /// A mark that ends a sentence.
+    End,
+    /// A line break.
+    Break,
+}
+
+/// All bytes beyond ASCII are others.
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'A'..=b'Z' => Class::Upper,
+            b'a'..=b'z' => Class::Lower,
+            b'0'..=b'9' => Class::Numeric,
+            b'\t' | 0x0B | 0x0C | b' ' => Class::Space,
+            b'"' | b'\'' | b'(' | b')' | b'[' | b']' | b'{' | b'}' => Class::Close,
+            b',' | b'-' | b':' | b';' => Class::Continue,
+            b'.' => Class::Stop,
+            b'!' | b'?' => Class::End,
+            b'\n' | b'\r' => Class::Break,
+            _ => Class::Other,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// Calls `push` with the end of each sentence of a text.
+///
+/// No rule of UAX 29 looks across a line break, or across the space between an end mark and a
+/// capital letter. So a text is cut there, and parts without other than ASCII characters need no
+/// tables of Unicode.
+fn sentence_ends(text: &str, mut push: impl FnMut(usize)) {
+    if text.is_ascii() {
+        return ascii_sentence_ends(text.as_bytes(), push);
+    }
+    let mut start = 0;
+    let mut part = |end: usize| {
+        let part = &text[start..end];
+        if part.is_ascii() {
+            ascii_sentence_ends(part.as_bytes(), |at| push(start + at));
+        } else {
+            let sentences = part.split_sentence_bound_indices();
+            sentences.for_each(|(at, sentence)| push(start + at + sentence.len()));
+        }
+        start = end;
+    };
+    certain_ends(text.as_bytes(), &mut part);
+    part(text.len());
+}
+
+/// Calls `push` with the ends of sentences that depend on ASCII characters next to them alone.
+fn certain_ends(text: &[u8], mut push: impl FnMut(usize)) {
+    let class = |at: usize| text.get(at).map(|byte| CLASSES[usize::from(*byte)]);
+    let mut at = 0;
+    while let Some(here) = class(at) {
+        at += 1;
+        match here {
+            Class::Break => {
+                at += usize::from(text[at - 1] == b'\r' && text.get(at) == Some(&b'\n'));
+                push(at);
+            }
+            Class::Stop | Class::End => {
+                while class(at) == Some(Class::Close) {
+                    at += 1;
+                }
+                let n_before = at;
+                while class(at) == Some(Class::Space) {
+                    at += 1;
+                }
+                if at > n_before && class(at) == Some(Class::Upper) {
+                    push(at);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Calls `push` with the end of each sentence of an ASCII text, by the rules of UAX 29 in one scan.
+/// Their general implementation looks up every character in a table of ranges.
+fn ascii_sentence_ends(text: &[u8], mut push: impl FnMut(usize)) {
+    let class = |at: usize| text.get(at).map(|byte| CLASSES[usize::from(*byte)]);
+    let mut last = 0;
+    let mut at = 0;
+    while let Some(here) = class(at) {
+        at += 1;
+        match here {
+            Class::Break => {
+                // SB3, SB4
+                at += usize::from(text[at - 1] == b'\r' && text.get(at) == Some(&b'\n'));
+                push(at);
+                last = at;
+            }
+            Class::Stop | Class::End => {
+                let before = at.checked_sub(2).and_then(class);
+                let is_inside = here == Class::Stop
+                    && match class(at) {
+                        // SB6
+                        Some(Class::Numeric) => true,
+                        // SB7
+                        Some(Class::Upper) => {
+                            matches!(before, Some(Class::Upper | Class::Lower))
+                        }
+                        _ => false,
+                    };
+                if is_inside {
+                    continue;
+                }
+                // SB9, SB10
+                while class(at) == Some(Class::Close) {
+                    at += 1;
+                }
+                while class(at) == Some(Class::Space) {
+                    at += 1;
+                }
+                let goes_on = match class(at) {
+                    // The end of the text, or of the line, which follows.
+                    None | Some(Class::Break) => true,
+                    // SB8a
+                    Some(Class::Continue | Class::Stop | Class::End) => true,
+                    // SB8
+                    _ => here == Class::Stop && is_before_lower(&text[at..]),
+                };
+                if !goes_on {
+                    // SB11
+                    push(at);
+                    last = at;
+                }
+            }
+            _ => {}
+        }
+    }
+    if last < text.len() {
+        push(text.len());
+    }
+}
+
+/// Whether the first letter is lower case, and no end of a sentence or line is before it.
+fn is_before_lower(text: &[u8]) -> bool {
+    let mut classes = text.iter().map(|byte| CLASSES[usize::from(*byte)]);
+    let first = classes.find(|class| {
+        let is_letter = matches!(class, Class::Upper | Class::Lower);
+        is_letter || matches!(class, Class::Break | Class::Stop | Class::End)
+    });
+    first == Some(Class::Lower)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[track_caller]
+    fn check_sentences(text: &str) {
+        let mut ends = Vec::new();
+        sentence_ends(text, |end| ends.push(end));
+        let plain = text.split_sentence_bound_indices();
+        let plain: Vec<usize> = plain.map(|(at, part)| at + part.len()).collect();
+        assert_eq!(ends, plain, "{text:?}");
+    }
+
+    #[test]
+    fn every_ascii_character_in_every_place() {
+        for c in (0..128).map(char::from) {
+            check_sentences(&format!("A{c}B.{c} a! {c}b? ({c}) C.{c}D .{c}{c}e {c}"));
+        }
+    }
 
     #[track_caller]
     fn check(text: &str, unit: Unit, expected: &[&str]) {
@@ -143,6 +322,19 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn sentences_are_those_of_the_rules(
+            text in prop_oneof![
+                "[aB1 .!?,;)\"'\t\n\r_]{0,24}",
+                "[\\x00-\\x7F]{0,24}",
+                "[aB1 .!?)\n\réÉ…。»\u{85}\u{AD}\u{301}\u{600}\u{2028}春]{0,24}",
+            ],
+        ) {
+            check_sentences(&text);
+        }
+
         #[test]
         fn units_are_the_whole_text(text in "[a-c.?! \n\r\u{2029}\u{301}\u{e33}]{0,40}") {
             for unit in [Unit::Line, Unit::Paragraph, Unit::Sentence] {

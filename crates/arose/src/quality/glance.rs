@@ -1,7 +1,7 @@
-//! A glance at a text: bounds of its signals, several times faster than the signals.
+//! Glances: bounds of the signals of a text, computed several times faster than the signals.
 //!
 //! *Question.* Nearly all pages repeat so little that no signal of repetition lowers their weight.
-//! How is that known without counting every word?
+//! How can this be shown without counting every word?
 //!
 //! *Idea.* Hashes instead of tables. Different words may share a bit or a counter, but equal words
 //! always do. So the counts are bounds of the exact ones: no more distinct words, and no fewer
@@ -9,20 +9,20 @@
 //! within the thresholds, the weight equals that of the exact signals. Otherwise the exact signals
 //! are computed.
 //!
-//! *Cost.* One pass over the text; four bits of memory per byte of it.
+//! *Cost.* One pass over the text; four bits of memory per byte.
 
 use super::threshold;
 
-/// Counters for words; a word is as frequent as its counter at most.
+/// Number of counters for words. The count of a word is at most that of its counter.
 const N_COUNTERS: usize = 1 << 10;
-/// Bits for distinct words among the first [`REUSE_WORDS`].
+/// Number of bits for distinct words among the first [`REUSE_WORDS`].
 const N_DISTINCT: usize = 1 << 14;
-/// Words of a text among which distinct ones are counted.
+/// Number of words of a text among which distinct ones are counted.
 pub(super) const REUSE_WORDS: usize = 1_000;
-/// Words of a gram.
+/// Number of words in a gram.
 const GRAM: usize = 5;
 
-/// What is at most true of a text.
+/// Upper bounds of the signals of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Bounds {
     pub(super) n_words: u32,
@@ -34,7 +34,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Whether no signal of repetition can lower the weight.
+    /// Returns whether no signal of repetition can lower the weight.
     pub(super) fn are_plain(&self) -> bool {
         self.n_words < super::FEW_WORDS
             || self.reuse <= threshold::REUSE
@@ -44,7 +44,7 @@ impl Bounds {
     }
 }
 
-/// Glances at texts, one after another, in memory that is used again.
+/// Computes the bounds of texts, one after another, and reuses its memory.
 #[derive(Debug, Default)]
 pub(super) struct Glance {
     lines: Bits,
@@ -53,16 +53,16 @@ pub(super) struct Glance {
     counters: Vec<u32>,
     n_distinct: u32,
     n_words: usize,
-    /// Characters of words so far, and of those in grams or lines that came before.
+    /// Number of characters of the words so far, and of those in repeated grams and lines.
     n_word_chars: u64,
     n_gram_chars: u64,
     n_line_chars: u64,
-    /// The last words: hashes, and how many characters of words came before each.
+    /// The last words: their hashes, and the number of characters of the words before each.
     last: [u64; 8],
     starts: [u64; 8],
     /// The key of the last five words.
     gram: u64,
-    /// The first word that no repeated gram has covered.
+    /// The index of the first word that no repeated gram has covered.
     uncovered: usize,
 }
 
@@ -102,7 +102,7 @@ impl Glance {
         }
     }
 
-    /// The words of a line that is ASCII, eight bytes at a time.
+    /// Splits an ASCII line into words, eight bytes at a time.
     fn ascii_words(&mut self, line: &[u8]) {
         let mut start = 0;
         let (chunks, rest) = line.as_chunks::<8>();
@@ -140,7 +140,7 @@ impl Glance {
         if n_chars >= 4 {
             self.counters[hash as usize % N_COUNTERS] += 1;
         }
-        // As a number whose digits are the hashes: the oldest one leaves.
+        // A polynomial hash: the oldest word is removed.
         let oldest = self.last[(at + 8 - GRAM) % 8];
         self.gram = self.gram.wrapping_mul(BASE).wrapping_add(hash);
         self.gram = self.gram.wrapping_sub(oldest.wrapping_mul(BASE_5));
@@ -174,7 +174,7 @@ const BASE_5: u64 = {
 };
 const SPREAD: u64 = 0xD6E8_FEB8_6659_FD93;
 
-/// A set of hashes that may take a new one for an old one.
+/// A set of hashes with false positives.
 #[derive(Debug, Default)]
 struct Bits {
     words: Vec<u64>,
@@ -182,7 +182,7 @@ struct Bits {
 }
 
 impl Bits {
-    /// Forgets all, and has at least so many bits.
+    /// Empties the set and sizes it for at least this many bits.
     fn clear(&mut self, n_bits: usize) {
         let n_bits = n_bits.next_power_of_two().max(1 << 10);
         self.words.clear();
@@ -190,7 +190,7 @@ impl Bits {
         self.shift = 64 - n_bits.trailing_zeros();
     }
 
-    /// Whether a hash may have been there; now it is. Its upper bits count.
+    /// Adds a hash, of which the upper bits count. Returns whether it may have been in the set.
     #[inline]
     fn insert(&mut self, hash: u64) -> bool {
         let bit = (hash >> self.shift) as usize;
@@ -201,7 +201,7 @@ impl Bits {
     }
 }
 
-/// The highest bit of each byte that is blank; all of them are ASCII.
+/// Returns the highest bit of each byte that is whitespace; all bytes must be ASCII.
 fn blanks(bytes: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;
@@ -211,7 +211,7 @@ fn blanks(bytes: u64) -> u64 {
     (!is_not_space | (from_tab & !behind_return)) & HIGH
 }
 
-/// A hash of a word, quick for short ones.
+/// Returns a hash of a word; fast for short words.
 #[inline]
 fn hash(word: &[u8]) -> u64 {
     let n = word.len();

@@ -22,6 +22,16 @@ pub(crate) struct Hashing {
     pub(crate) slow: fn(&[u8]) -> u64,
 }
 
+/// Where words are put.
+pub(crate) struct Found<'a> {
+    /// The fingerprint of each word.
+    pub(crate) tokens: &'a mut Vec<u64>,
+    /// The beginning of each word in the text, if wanted.
+    pub(crate) starts: Option<&'a mut Vec<u32>>,
+    /// The position in the text of the bytes that are hashed.
+    pub(crate) offset: usize,
+}
+
 /// Memory for the words of a batch.
 pub(crate) struct Batch {
     /// The beginnings and ends of words, alternating.
@@ -41,10 +51,10 @@ impl Batch {
         }
     }
 
-    /// Appends the fingerprint of each run of ASCII letters and digits to `out`, up to the run that
-    /// contains the first non-ASCII byte. Returns the beginning of that run, or of that byte (the
-    /// length of `bytes` if all of it is ASCII).
-    pub(crate) fn hash(&mut self, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
+    /// Appends each run of ASCII letters and digits to `found`, up to the run that contains the
+    /// first non-ASCII byte. Returns the beginning of that run, or of that byte (the length of
+    /// `bytes` if all of it is ASCII).
+    pub(crate) fn hash(&mut self, bytes: &[u8], hashing: Hashing, found: &mut Found<'_>) -> usize {
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512bw")
@@ -56,7 +66,7 @@ impl Batch {
             {
                 // SAFETY: the processor has the features the function is compiled for, as just
                 // checked.
-                return unsafe { self.hash_avx512(bytes, hashing, out) };
+                return unsafe { self.hash_avx512(bytes, hashing, found) };
             }
             if is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("bmi1")
@@ -64,30 +74,30 @@ impl Batch {
                 && is_x86_feature_detected!("popcnt")
             {
                 // SAFETY: as above.
-                return unsafe { self.hash_avx2(bytes, hashing, out) };
+                return unsafe { self.hash_avx2(bytes, hashing, found) };
             }
         }
-        self.hash_by(bytes, hashing, masks_portable, spread, out)
+        self.hash_by(bytes, hashing, masks_portable, spread, found)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vbmi2,bmi1,bmi2,popcnt")]
-    fn hash_avx512(&mut self, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
+    fn hash_avx512(&mut self, bytes: &[u8], hashing: Hashing, found: &mut Found<'_>) -> usize {
         let masks = |block: &[u8; BLOCK]| avx512::masks(block);
         let spread = |edges, start, places: &mut [usize; BLOCK]| {
             avx512::spread(edges, start, places);
         };
-        self.hash_by(bytes, hashing, masks, spread, out)
+        self.hash_by(bytes, hashing, masks, spread, found)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn hash_avx2(&mut self, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
+    fn hash_avx2(&mut self, bytes: &[u8], hashing: Hashing, found: &mut Found<'_>) -> usize {
         let masks = |block: &[u8; BLOCK]| super::ascii::masks_avx2(block);
         // A closure has the features of this function and is inlined; a function passed by name is
         // called for each block.
         let spread = |edges, start, places: &mut [usize; BLOCK]| spread(edges, start, places);
-        self.hash_by(bytes, hashing, masks, spread, out)
+        self.hash_by(bytes, hashing, masks, spread, found)
     }
 
     #[inline(always)]
@@ -97,12 +107,12 @@ impl Batch {
         hashing: Hashing,
         masks: impl Fn(&[u8; BLOCK]) -> Masks,
         spread: impl Fn(u64, usize, &mut [usize; BLOCK]),
-        out: &mut Vec<u64>,
+        found: &mut Found<'_>,
     ) -> usize {
         let (mut n_edges, mut inside, mut start) = (0, 0, 0);
         let end = loop {
             if n_edges >= 2 * BATCH {
-                self.hash_words(n_edges / 2, bytes, hashing, out);
+                self.hash_words(n_edges / 2, bytes, hashing, found);
                 // The open word, which has no end yet.
                 self.edges[0] = self.edges[n_edges - 1];
                 n_edges %= 2;
@@ -135,12 +145,12 @@ impl Batch {
             }
             start += BLOCK;
         };
-        self.hash_words(n_edges / 2, bytes, hashing, out);
+        self.hash_words(n_edges / 2, bytes, hashing, found);
         end
     }
 
     #[inline(always)]
-    fn hash_words(&mut self, n: usize, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) {
+    fn hash_words(&mut self, n: usize, bytes: &[u8], hashing: Hashing, found: &mut Found<'_>) {
         let (places, _) = self.edges.as_chunks::<2>();
         let [low, high] = &mut self.halves;
         let mut n_slow = 0;
@@ -154,12 +164,17 @@ impl Batch {
             low[i] = (first | hashing.case_bits) & first_mask;
             high[i] = (next | hashing.case_bits) & next_mask;
         }
-        let begin = out.len();
+        let begin = found.tokens.len();
         let halves = low[..n].iter().zip(&high[..n]);
-        out.extend(halves.map(|(&low, &high)| fingerprint_words(low, high)));
+        let hashed = halves.map(|(&low, &high)| fingerprint_words(low, high));
+        found.tokens.extend(hashed);
         for &i in &self.slow[..n_slow] {
             let [start, end] = places[i];
-            out[begin + i] = (hashing.slow)(&bytes[start..end]);
+            found.tokens[begin + i] = (hashing.slow)(&bytes[start..end]);
+        }
+        if let Some(starts) = &mut found.starts {
+            let offset = found.offset;
+            starts.extend(places[..n].iter().map(|[start, _]| (start + offset) as u32));
         }
     }
 }
@@ -256,10 +271,10 @@ mod tests {
         slow: |word| word.len() as u64,
     };
 
-    type Hash = unsafe fn(&mut Batch, &[u8], Hashing, &mut Vec<u64>) -> usize;
+    type Hash = unsafe fn(&mut Batch, &[u8], Hashing, &mut Found<'_>) -> usize;
 
-    fn portable(batch: &mut Batch, bytes: &[u8], hashing: Hashing, out: &mut Vec<u64>) -> usize {
-        batch.hash_by(bytes, hashing, masks_portable, spread, out)
+    fn portable(batch: &mut Batch, bytes: &[u8], hashing: Hashing, found: &mut Found<'_>) -> usize {
+        batch.hash_by(bytes, hashing, masks_portable, spread, found)
     }
 
     /// Every version that this processor can run.
@@ -281,9 +296,11 @@ mod tests {
         ) {
             let text = pieces.concat() + &tail;
             let bytes = text.as_bytes();
-            let mut expected = Vec::new();
+            let (mut expected, mut expected_starts) = (Vec::new(), Vec::new());
+            let offset = 7;
             let end = super::super::ascii::words(bytes, |start, end| {
                 let word = &bytes[start..end];
+                expected_starts.push((start + offset) as u32);
                 expected.push(match bytes.get(start..start + 16) {
                     Some(_) if word.len() <= 16 => {
                         crate::token::fingerprint(&word.to_ascii_lowercase())
@@ -292,10 +309,16 @@ mod tests {
                 });
             });
             for hash in versions() {
-                let mut found = Vec::new();
+                let (mut tokens, mut starts) = (Vec::new(), Vec::new());
+                let mut found = Found {
+                    tokens: &mut tokens,
+                    starts: Some(&mut starts),
+                    offset,
+                };
                 // SAFETY: the processor has what the version needs, as checked above.
                 let found_end = unsafe { hash(&mut Batch::new(), bytes, HASHING, &mut found) };
-                prop_assert_eq!((&found, found_end), (&expected, end));
+                prop_assert_eq!((&tokens, found_end), (&expected, end));
+                prop_assert_eq!(&starts, &expected_starts);
             }
         }
     }

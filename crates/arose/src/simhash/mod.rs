@@ -17,8 +17,8 @@
 //! | parameter | meaning | default |
 //! |---|---|---|
 //! | `W` | 64-bit words, `b = 64 W` | 6: 384 bits, 48 bytes |
-//! | [`Features`] | tokens, or shingles of `w` tokens | tokens |
-//! | [`Weights`] | occurrences, presence, or a frozen table | occurrences |
+//! | [`FeatureKind`] | tokens, or shingles of `w` tokens | tokens |
+//! | [`FeatureWeights`] | occurrences, presence, or a frozen table | occurrences |
 //! | [`MinCSim`] | minimum number of matching bits | 372 alone, 355 as a filter |
 //!
 //! *Cost.* 5.5 ns per feature for 384 bits with AVX2, by counting in bit slices; the simple
@@ -72,8 +72,8 @@ pub type Fingerprint384 = Fingerprint<6>;
 
 /// `64 W` bits, one per hyperplane: the side on which a document lies.
 ///
-/// Bit `i` is bit `i % 64` of word `i / 64`. Compare only fingerprints of the same [`Kind`]; a
-/// [`Sketch`] includes its kind.
+/// Bit `i` is bit `i % 64` of word `i / 64`. Compare only fingerprints of the same
+/// [`FingerprintKind`]; a [`KindedFingerprint`] includes its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint<const W: usize>(pub [u64; W]);
 
@@ -168,7 +168,7 @@ impl<const W: usize> MinCSim<W> {
 
 /// The kind of features of a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Features {
+pub enum FeatureKind {
     /// Token fingerprints: insensitive to order.
     #[default]
     Tokens,
@@ -179,7 +179,7 @@ pub enum Features {
 
 /// The weight of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Weights<'table> {
+pub enum FeatureWeights<'table> {
     /// Its number of occurrences.
     #[default]
     Count,
@@ -193,21 +193,21 @@ pub enum Weights<'table> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Simhash<'table, const W: usize = 6> {
     /// The kind of features that the caller passes.
-    pub features: Features,
+    pub features: FeatureKind,
     /// The weight of each feature.
-    pub weights: Weights<'table>,
+    pub weights: FeatureWeights<'table>,
 }
 
 impl<const W: usize> Simhash<'_, W> {
     /// Returns the kind of these fingerprints.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FingerprintKind {
         let weighting = match self.weights {
-            Weights::Count => Weighting::Count,
-            Weights::Binary => Weighting::Binary,
-            Weights::Table(table) => Weighting::Table(table.digest()),
+            FeatureWeights::Count => Weighting::Count,
+            FeatureWeights::Binary => Weighting::Binary,
+            FeatureWeights::Table(table) => Weighting::Table(table.digest()),
         };
-        Kind {
+        FingerprintKind {
             features: self.features,
             weighting,
         }
@@ -219,9 +219,9 @@ impl<const W: usize> Simhash<'_, W> {
     #[must_use]
     pub fn fingerprint(&self, features: &[u64]) -> Option<Fingerprint<W>> {
         match self.weights {
-            Weights::Count => Fingerprint::of(features),
-            Weights::Binary => Fingerprint::of_distinct(features),
-            Weights::Table(table) => {
+            FeatureWeights::Count => Fingerprint::of(features),
+            FeatureWeights::Binary => Fingerprint::of_distinct(features),
+            FeatureWeights::Table(table) => {
                 plain::weighted(features.iter().map(|&x| (x, table.weight(x))))
             }
         }
@@ -229,46 +229,46 @@ impl<const W: usize> Simhash<'_, W> {
 
     /// Returns the fingerprint of one document together with its kind.
     #[must_use]
-    pub fn sketch(&self, features: &[u64]) -> Option<Sketch<W>> {
+    pub fn sketch(&self, features: &[u64]) -> Option<KindedFingerprint<W>> {
         let fingerprint = self.fingerprint(features)?;
         let kind = self.kind();
-        Some(Sketch { kind, fingerprint })
+        Some(KindedFingerprint { kind, fingerprint })
     }
 }
 
 /// The settings with which a fingerprint was made. The number of bits is part of its type.
 ///
-/// Stored once with a collection of fingerprints, or with each in a [`Sketch`].
+/// Stored once with a collection of fingerprints, or with each in a [`KindedFingerprint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Kind {
+pub struct FingerprintKind {
     /// The kind of features.
-    pub features: Features,
+    pub features: FeatureKind,
     /// The weights of the features.
     pub weighting: Weighting,
 }
 
-/// The [`Weights`] of a fingerprint, with a table identified by its digest.
+/// The [`FeatureWeights`] of a fingerprint, with a table identified by its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Weighting {
-    /// See [`Weights::Count`].
+    /// See [`FeatureWeights::Count`].
     #[default]
     Count,
-    /// See [`Weights::Binary`].
+    /// See [`FeatureWeights::Binary`].
     Binary,
-    /// See [`Weights::Table`]; the value is its [`WeightTable::digest`].
+    /// See [`FeatureWeights::Table`]; the value is its [`WeightTable::digest`].
     Table(u64),
 }
 
 /// A fingerprint with its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Sketch<const W: usize> {
+pub struct KindedFingerprint<const W: usize> {
     /// The settings with which the fingerprint was made.
-    pub kind: Kind,
+    pub kind: FingerprintKind,
     /// The bits.
     pub fingerprint: Fingerprint<W>,
 }
 
-impl<const W: usize> Sketch<W> {
+impl<const W: usize> KindedFingerprint<W> {
     /// Returns the number of matching bits; none between different kinds, which cannot be compared.
     #[must_use]
     pub fn c_sim(&self, other: &Self) -> Option<u32> {

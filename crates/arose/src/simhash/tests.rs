@@ -263,7 +263,7 @@ fn thresholds_are_inclusive() {
 #[test]
 fn binary_weights_ignore_repeats() {
     let simhash = Simhash::<6> {
-        weights: Weights::Binary,
+        weights: FeatureWeights::Binary,
         ..Simhash::default()
     };
     assert_eq!(
@@ -281,14 +281,14 @@ fn tables_weigh_each_occurrence() {
     let heavy = Weight::new(2.5).unwrap();
     let table = WeightTable::new(vec![(1, heavy), (2, Weight::default())], Weight::ONE);
     let simhash = Simhash::<6> {
-        weights: Weights::Table(&table),
+        weights: FeatureWeights::Table(&table),
         ..Simhash::default()
     };
     // Two occurrences of 1 weigh 5, features 3 and 4 together weigh 3, and 2 weighs nothing.
     assert_eq!(simhash.fingerprint(&[1, 2, 1, 3, 4, 3]), Some(of(&[1])));
     assert_eq!(simhash.fingerprint(&[2, 2]), None);
     let light = WeightTable::new(vec![], Weight::ONE);
-    let plain_weights = Weights::Table(&light);
+    let plain_weights = FeatureWeights::Table(&light);
     let simhash = Simhash::<6> {
         weights: plain_weights,
         ..Simhash::default()
@@ -303,14 +303,14 @@ fn tables_weigh_each_occurrence() {
 fn kinds_are_never_compared() {
     let table = WeightTable::new(vec![], Weight::ONE);
     let other_table = WeightTable::new(vec![(9, Weight::ONE)], Weight::ONE);
-    let shingles = |w| Features::Shingles(NonZeroU32::new(w).unwrap());
+    let shingles = |w| FeatureKind::Shingles(NonZeroU32::new(w).unwrap());
     let kinds = [
-        (Features::Tokens, Weights::Count),
-        (Features::Tokens, Weights::Binary),
-        (Features::Tokens, Weights::Table(&table)),
-        (Features::Tokens, Weights::Table(&other_table)),
-        (shingles(2), Weights::Count),
-        (shingles(8), Weights::Count),
+        (FeatureKind::Tokens, FeatureWeights::Count),
+        (FeatureKind::Tokens, FeatureWeights::Binary),
+        (FeatureKind::Tokens, FeatureWeights::Table(&table)),
+        (FeatureKind::Tokens, FeatureWeights::Table(&other_table)),
+        (shingles(2), FeatureWeights::Count),
+        (shingles(8), FeatureWeights::Count),
     ];
     let sketches = kinds.map(|(features, weights)| {
         let simhash = Simhash::<6> { features, weights };

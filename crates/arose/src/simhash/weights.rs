@@ -4,7 +4,7 @@
 //! number of occurrences times the logarithm of its rarity (tf-idf; Spärck Jones 1972). Rarity is
 //! measured once on a sample and then *frozen*: another table gives other fingerprints, which must
 //! not be compared with the old ones. For this reason, [`WeightTable::digest`] is part of every
-//! [`Kind`](super::Kind).
+//! [`FingerprintKind`](super::FingerprintKind).
 //!
 //! Weights are fixed-point numbers with 16 bits after the point, so that sums are exact and do not
 //! depend on their order. A lookup is a binary search; a table needs 16 bytes per feature.

@@ -20,17 +20,26 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use super::unicode::Cutter;
 use super::{Case, Spacing, fingerprint, fingerprint_words, words};
 use crate::simd;
-use crate::simd::fingerprint::{Batch, Hashing, LENGTH_MASKS};
+use crate::simd::fingerprint::{Batch, Found, Hashing, LENGTH_MASKS};
 
 thread_local! {
     /// The batch of each thread, so that its 6 kB are not cleared for every text.
     static BATCH: RefCell<Batch> = const { RefCell::new(Batch::new()) };
 }
 
-/// Appends the fingerprints of the tokens of `text`; returns how many belong to unspaced scripts.
-pub(super) fn fingerprints_into(case: Case, text: &str, out: &mut Vec<u64>) -> usize {
+/// Appends the fingerprints of the tokens of `text`, and the beginning of each if they are wanted;
+/// returns how many belong to unspaced scripts.
+pub(super) fn fingerprints_into(
+    case: Case,
+    text: &str,
+    out: &mut Vec<u64>,
+    mut starts: Option<&mut Vec<u32>>,
+) -> usize {
     // English has a token every six bytes; one growth then mostly suffices.
     out.reserve(text.len() / 6);
+    if let Some(starts) = &mut starts {
+        starts.reserve(text.len() / 6);
+    }
     let hashing = Hashing {
         case_bits: case_bits(case),
         slow: match case {
@@ -38,15 +47,22 @@ pub(super) fn fingerprints_into(case: Case, text: &str, out: &mut Vec<u64>) -> u
             Case::Keep => fingerprint,
         },
     };
+    let mut found = Found {
+        tokens: out,
+        starts,
+        offset: 0,
+    };
     BATCH.with_borrow_mut(|batch| {
         let mut n_unspaced = 0;
         let mut rest = text;
         while !rest.is_empty() {
+            found.offset = text.len() - rest.len();
             let bytes = rest.as_bytes();
-            let ascii_len = batch.hash(bytes, hashing, out);
+            let ascii_len = batch.hash(bytes, hashing, &mut found);
             let stretch = unicode_stretch(&bytes[ascii_len..]);
             let (stretch, after) = rest[ascii_len..].split_at(stretch);
-            n_unspaced += of_unicode(case, stretch, out);
+            found.offset += ascii_len;
+            n_unspaced += of_unicode(case, stretch, &mut found);
             rest = after;
         }
         n_unspaced
@@ -171,12 +187,19 @@ fn unicode_stretch(bytes: &[u8]) -> usize {
     bytes.iter().position(separates).unwrap_or(bytes.len())
 }
 
-fn of_unicode(case: Case, stretch: &str, out: &mut Vec<u64>) -> usize {
+/// Appends the tokens of a stretch. If it had to be normalized to NFC, they all begin where the
+/// stretch does.
+fn of_unicode(case: Case, stretch: &str, found: &mut Found<'_>) -> usize {
     let normal = ComposingNormalizerBorrowed::new_nfc().normalize(stretch);
+    let is_same = matches!(normal, Cow::Borrowed(_));
     let mut n_unspaced = 0;
-    Cutter::new(case, |token: &str, spacing, _| {
-        out.push(fingerprint(token.as_bytes()));
+    Cutter::new(case, |token: &str, spacing, place: Range<usize>| {
+        found.tokens.push(fingerprint(token.as_bytes()));
         n_unspaced += usize::from(spacing == Spacing::Unspaced);
+        if let Some(starts) = &mut found.starts {
+            let start = if is_same { place.start } else { 0 };
+            starts.push((found.offset + start) as u32);
+        }
     })
     .cut(&normal);
     n_unspaced

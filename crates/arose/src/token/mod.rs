@@ -112,7 +112,21 @@ impl Tokenizer {
     /// Appends the fingerprint of each token to `out` and returns how many of them belong to
     /// unspaced scripts.
     pub fn fingerprints_into(&self, text: &str, out: &mut Vec<u64>) -> usize {
-        ascii::fingerprints_into(self.case, text, out)
+        ascii::fingerprints_into(self.case, text, out, None)
+    }
+
+    /// Appends the fingerprint of each token to `out`, and the byte where it begins to `starts`.
+    /// Positions are those of [`Self::for_each_place`]; texts have less than 4 GiB.
+    ///
+    /// ```
+    /// use arose::token::{Tokenizer, fingerprint};
+    /// let (mut tokens, mut starts) = (Vec::new(), Vec::new());
+    /// Tokenizer::default().fingerprints_with_starts("A Rose", &mut tokens, &mut starts);
+    /// assert_eq!(tokens, [fingerprint(b"a"), fingerprint(b"rose")]);
+    /// assert_eq!(starts, [0, 2]);
+    /// ```
+    pub fn fingerprints_with_starts(&self, text: &str, out: &mut Vec<u64>, starts: &mut Vec<u32>) {
+        ascii::fingerprints_into(self.case, text, out, Some(starts));
     }
 
     /// Returns the tokens of a text.

@@ -206,6 +206,17 @@ proptest! {
     }
 
     #[test]
+    fn starts_are_those_of_the_places(text in mixed_text()) {
+        let tokenizer = Tokenizer::default();
+        let (mut tokens, mut starts) = (Vec::new(), Vec::new());
+        tokenizer.fingerprints_with_starts(&text, &mut tokens, &mut starts);
+        let mut expected = Vec::new();
+        tokenizer.for_each_place(&text, |_, place| expected.push(place.start as u32));
+        prop_assert_eq!(starts, expected);
+        prop_assert_eq!(tokens, tokenizer.tokens(&text).fingerprints);
+    }
+
+    #[test]
     fn at_most_one_token_per_byte(text in mixed_text()) {
         prop_assert!(Tokenizer::default().tokens(&text).len() <= text.len() + 1);
     }

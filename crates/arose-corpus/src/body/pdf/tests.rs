@@ -3,7 +3,7 @@ use std::io::Write;
 use lopdf::{Stream, StringFormat, dictionary};
 
 use super::*;
-use crate::html::Config;
+use crate::html::HtmlConfig;
 
 /// A file with one page per program and a font `F1`.
 fn file(programs: &[&[u8]], compress: bool) -> Vec<u8> {
@@ -65,10 +65,10 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn config() -> Config {
-    Config {
+fn config() -> HtmlConfig {
+    HtmlConfig {
         links: Links::Collect,
-        ..Config::default()
+        ..HtmlConfig::default()
     }
 }
 
@@ -103,7 +103,7 @@ fn files_without_text_are_none() {
 
 #[test]
 fn links_only_if_wanted() {
-    let page = read(&file(&[ROSE], true), None, &Config::default()).unwrap();
+    let page = read(&file(&[ROSE], true), None, &HtmlConfig::default()).unwrap();
     assert!(page.metadata.unwrap().links.is_empty());
 }
 

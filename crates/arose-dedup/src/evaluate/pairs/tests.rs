@@ -1,6 +1,6 @@
 use super::*;
 use crate::evaluate::difference::{Difference, KindedTokens};
-use crate::evaluate::gold::{self, Fields, GoldDocument, GoldPair, Labels, Pairing};
+use crate::evaluate::labelled::{self, Fields, LabelledDocument, LabelledPair, Labels, Pairing};
 use Verdict::{Correct, Incorrect, Undecided};
 use arose::digest::Digest;
 use arose::exact::similar_pairs;
@@ -10,10 +10,10 @@ use std::path::Path;
 const W: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
 /// Words `from..to`, spelled as numbers.
-fn document(id: &str, from: u32, to: u32) -> GoldDocument {
+fn document(id: &str, from: u32, to: u32) -> LabelledDocument {
     let words: Vec<String> = (from..to).map(|word| word.to_string()).collect();
     let text = words.join(" ");
-    GoldDocument {
+    LabelledDocument {
         id: id.to_owned(),
         url: Some(format!("http://www.{id}.org/")),
         content: KindedTokens::of(&Tokenizer::default(), &text),
@@ -21,9 +21,9 @@ fn document(id: &str, from: u32, to: u32) -> GoldDocument {
     }
 }
 
-fn pair(a: usize, b: usize, verdict: Verdict) -> GoldPair {
+fn pair(a: usize, b: usize, verdict: Verdict) -> LabelledPair {
     let jaccard = None;
-    GoldPair {
+    LabelledPair {
         a,
         b,
         verdict,
@@ -31,8 +31,8 @@ fn pair(a: usize, b: usize, verdict: Verdict) -> GoldPair {
     }
 }
 
-fn config(thresholds: &[f64]) -> Config {
-    Config {
+fn config(thresholds: &[f64]) -> PairsConfig {
+    PairsConfig {
         w: W,
         thresholds: thresholds
             .iter()
@@ -43,8 +43,8 @@ fn config(thresholds: &[f64]) -> Config {
 }
 
 /// Three documents of 100, 90 and 10 words. The first two are similar.
-fn gold() -> Gold {
-    Gold {
+fn labelled() -> LabelledPairs {
+    LabelledPairs {
         documents: vec![
             document("x", 0, 100),
             document("y", 10, 100),
@@ -60,7 +60,7 @@ fn gold() -> Gold {
 
 #[test]
 fn each_policy_decides_each_pair() {
-    let study = study(&gold(), &config(&[0.8, 0.9, 0.95]));
+    let study = study(&labelled(), &config(&[0.8, 0.9, 0.95]));
     assert_eq!(
         study.all,
         Tally {
@@ -99,38 +99,38 @@ fn each_policy_decides_each_pair() {
 /// on one site.
 #[test]
 fn the_site_policy_sees_the_sites() {
-    let mut gold = gold();
-    gold.documents = vec![document("x", 0, 500), document("y", 0, 500)];
-    gold.documents[1].content.tokens.fingerprints.reverse();
-    gold.documents[1].digest = Digest::of_text("499 to 0");
-    gold.pairs = vec![pair(0, 1, Correct)];
-    let n_accepted = |gold: &Gold| {
-        let study = study(gold, &config(&[]));
+    let mut labelled = labelled();
+    labelled.documents = vec![document("x", 0, 500), document("y", 0, 500)];
+    labelled.documents[1].content.tokens.fingerprints.reverse();
+    labelled.documents[1].digest = Digest::of_text("499 to 0");
+    labelled.pairs = vec![pair(0, 1, Correct)];
+    let n_accepted = |labelled: &LabelledPairs| {
+        let study = study(labelled, &config(&[]));
         let n_pairs = |tallies: &[Tally]| -> u64 { tallies.iter().map(Tally::total).sum() };
         assert_eq!((n_pairs(&study.by_b_sim), n_pairs(&study.by_c_sim)), (0, 1));
         let row = study.policies.iter().find(|row| row.name == "site");
         row.unwrap().score.accepted.total()
     };
-    assert_eq!(n_accepted(&gold), 1);
-    gold.documents[1].url = gold.documents[0].url.clone();
-    assert_eq!(n_accepted(&gold), 0);
+    assert_eq!(n_accepted(&labelled), 1);
+    labelled.documents[1].url = labelled.documents[0].url.clone();
+    assert_eq!(n_accepted(&labelled), 0);
 }
 
 #[test]
 fn agreement_is_that_of_brute_force() {
-    let mut gold = gold();
-    gold.documents.push(document("v", 0, 95));
+    let mut labelled = labelled();
+    labelled.documents.push(document("v", 0, 95));
     let at = [0.3, 0.8, 0.9];
-    assert_eq!(agreement(&gold, &config(&at)), None);
-    let sets: Vec<ShingleSet> = gold
+    assert_eq!(agreement(&labelled, &config(&at)), None);
+    let sets: Vec<ShingleSet> = labelled
         .documents
         .iter()
         .map(|document| Shingler::new(W).set(&document.content.tokens.fingerprints))
         .collect();
     // The list has one correct pair, one wrong pair, and lacks a third.
-    gold.pairs[0].jaccard = Some(89.0 / 99.0);
-    gold.pairs[1].jaccard = Some(0.85);
-    let found = agreement(&gold, &config(&at)).unwrap();
+    labelled.pairs[0].jaccard = Some(89.0 / 99.0);
+    labelled.pairs[1].jaccard = Some(0.85);
+    let found = agreement(&labelled, &config(&at)).unwrap();
     assert_eq!((found.n_listed, found.max_difference), (2, 0.85));
     assert_eq!(found.n_differ, [1, 1, 1]);
     assert_eq!(
@@ -153,39 +153,39 @@ fn agreement_is_that_of_brute_force() {
 /// A text that another contains is as similar to it as their sizes allow, and is not skipped.
 #[test]
 fn agreement_sees_contained_texts() {
-    let mut gold = gold();
-    gold.pairs[0].jaccard = Some(89.0 / 99.0);
-    let found = agreement(&gold, &config(&[89.0 / 99.0])).unwrap();
+    let mut labelled = labelled();
+    labelled.pairs[0].jaccard = Some(89.0 / 99.0);
+    let found = agreement(&labelled, &config(&[89.0 / 99.0])).unwrap();
     assert_eq!((found.at[0].n_ours, found.at[0].n_both), (1, 1));
 }
 
 /// The directory of labelled pairs next to the repository; none if it does not exist.
-fn shared(gold: &str, documents: Option<&str>) -> Option<Gold> {
+fn shared(labelled: &str, documents: Option<&str>) -> Option<LabelledPairs> {
     let data = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
-    if !data.join(gold).exists() {
-        println!("skipped: no {gold} beside the repository");
+    if !data.join(labelled).exists() {
+        println!("skipped: no {labelled} beside the repository");
         return None;
     }
-    let config = gold::Config {
-        gold: data.join(gold),
+    let config = labelled::LabelledConfig {
+        labelled: data.join(labelled),
         documents: documents.map(|name| data.join(name)),
         fields: Fields::default(),
         labels: Labels::default(),
         pairing: Pairing::Listed,
         mode: arose_corpus::html::Mode::Henzinger,
     };
-    Some(gold::read(&config).unwrap())
+    Some(labelled::read(&config).unwrap())
 }
 
 /// The numbers in `docs/evaluation.md` for pages labelled by people.
 #[test]
 fn judged_pages_as_documented() {
-    let Some(gold) = shared("neardup-gov-pairs/pairs.jsonl.zst", None) else {
+    let Some(labelled) = shared("neardup-gov-pairs/pairs.jsonl.zst", None) else {
         return;
     };
     let mut config = config(&[0.5, 0.8]);
     config.w = 5.try_into().unwrap();
-    let study = study(&gold, &config);
+    let study = study(&labelled, &config);
     let f1 = |row: usize| (1e4 * study.policies[row].score.f1().unwrap()).round() / 1e4;
     assert_eq!([f1(0), f1(1)], [0.8933, 0.6789]);
     let jaccard = &study.measures[0];
@@ -202,12 +202,12 @@ fn judged_pages_as_documented() {
 #[test]
 fn licences_as_listed() {
     let listed = "neardup-licenses/exact_pairs_w5.jsonl.zst";
-    let Some(gold) = shared(listed, Some("neardup-licenses/licenses.jsonl.zst")) else {
+    let Some(labelled) = shared(listed, Some("neardup-licenses/licenses.jsonl.zst")) else {
         return;
     };
     let mut config = config(&[0.5, 0.8, 0.9, 0.99]);
     config.w = 5.try_into().unwrap();
-    let agreement = agreement(&gold, &config).unwrap();
+    let agreement = agreement(&labelled, &config).unwrap();
     assert_eq!((agreement.n_listed, agreement.n_differ), (8879, [1, 1, 1]));
     let rows: Vec<_> = agreement
         .at
@@ -226,13 +226,13 @@ fn the_comparison_of_b_and_c() {
         let words = (0..400).map(|word| format!("word{word}a "));
         format!("{begin} {}", words.collect::<String>())
     };
-    let document = |id: &str, text: &str| GoldDocument {
+    let document = |id: &str, text: &str| LabelledDocument {
         id: id.to_owned(),
         url: None,
         content: KindedTokens::of(&Tokenizer::default(), text),
         digest: Digest::of_text(text),
     };
-    let gold = Gold {
+    let labelled = LabelledPairs {
         documents: vec![
             document("x", &text(1)),
             document("copy", &text(1)),
@@ -245,11 +245,11 @@ fn the_comparison_of_b_and_c() {
             pair(0, 3, Incorrect),
         ],
     };
-    let study = study(&gold, &config(&[]));
+    let study = study(&labelled, &config(&[]));
     let correlation = &study.correlation;
     assert_eq!(correlation.n_pairs(0), 1, "the stranger");
     // All super-shingles of the pair with another number match, and most bits.
-    let c_sim = compare(&gold, W)[1].comparison.c_sim.unwrap();
+    let c_sim = compare(&labelled, W)[1].comparison.c_sim.unwrap();
     assert!((360..384).contains(&c_sim), "{c_sim}");
     assert_eq!(correlation.n_pairs(6), 2);
     assert_eq!(
@@ -271,11 +271,11 @@ fn the_comparison_of_b_and_c() {
 /// 2 of 399 shingles of 2, so fewer bits match than on tokens, and the order counts.
 #[test]
 fn c_on_shingles_feels_the_order() {
-    let mut gold = gold();
-    gold.documents = vec![document("x", 0, 400), document("y", 0, 400)];
-    gold.documents[1].content.tokens.fingerprints.reverse();
-    gold.pairs = vec![pair(0, 1, Correct)];
-    let compared = compare(&gold, W);
+    let mut labelled = labelled();
+    labelled.documents = vec![document("x", 0, 400), document("y", 0, 400)];
+    labelled.documents[1].content.tokens.fingerprints.reverse();
+    labelled.pairs = vec![pair(0, 1, Correct)];
+    let compared = compare(&labelled, W);
     assert_eq!(compared[0].comparison.c_sim, Some(384));
     // Two sets of shingles without a common one agree in half of the bits, within four standard
     // deviations of 9.8.

@@ -3,30 +3,30 @@
 use arose::mix::{SplitMix, mix};
 
 use super::words::{Vocabulary, fresh, spell_word};
-use super::{Config, Kind, Recipe};
+use super::{FamilyKind, PlantConfig, Recipe};
 
 /// Maximum number of pages of a family in a mixed corpus.
 const MAX_SIZE: u32 = 50;
 
 /// The kinds of families with more than one page in a mixed corpus, in proportion to their
 /// frequency.
-const KINDS: [Kind; 16] = [
-    Kind::Exact,
-    Kind::Exact,
-    Kind::Mirror,
-    Kind::Mirror,
-    Kind::Crumb,
-    Kind::Crumb,
-    Kind::Stamp,
-    Kind::Stamp,
-    Kind::Block,
-    Kind::Block,
-    Kind::Scatter,
-    Kind::Truncation,
-    Kind::Extension,
-    Kind::Template,
-    Kind::Template,
-    Kind::Template,
+const KINDS: [FamilyKind; 16] = [
+    FamilyKind::Exact,
+    FamilyKind::Exact,
+    FamilyKind::Mirror,
+    FamilyKind::Mirror,
+    FamilyKind::Crumb,
+    FamilyKind::Crumb,
+    FamilyKind::Stamp,
+    FamilyKind::Stamp,
+    FamilyKind::Block,
+    FamilyKind::Block,
+    FamilyKind::Scatter,
+    FamilyKind::Truncation,
+    FamilyKind::Extension,
+    FamilyKind::Template,
+    FamilyKind::Template,
+    FamilyKind::Template,
 ];
 
 /// Quantiles of a log-normal distribution of median 1 and sigma 0.6, from 1/32 to 31/32.
@@ -38,7 +38,7 @@ const LENGTHS: [f64; 16] = [
 /// The common data of the pages of a family.
 #[derive(Debug, Clone)]
 pub(super) struct Family {
-    pub(super) kind: Kind,
+    pub(super) kind: FamilyKind,
     /// Number of pages, limited by the size of the corpus.
     pub(super) size: u32,
     /// Seed of the words that they share.
@@ -61,7 +61,7 @@ pub(super) struct Family {
 
 impl Family {
     /// Returns the family with an index. There are as many as needed.
-    pub(super) fn new(config: &Config, index: u32) -> Self {
+    pub(super) fn new(config: &PlantConfig, index: u32) -> Self {
         let seed = mix(mix(config.seed).wrapping_add(u64::from(index)));
         let random = SplitMix::new(seed);
         match config.recipe {
@@ -70,7 +70,7 @@ impl Family {
         }
     }
 
-    fn mixed(config: &Config, mut random: SplitMix, seed: u64) -> Self {
+    fn mixed(config: &PlantConfig, mut random: SplitMix, seed: u64) -> Self {
         let is_single = random.below(10) < 7;
         let kind = KINDS[random.below(KINDS.len() as u64) as usize];
         // A Pareto distribution with exponent 4/3. Roots are exact, but powers differ between
@@ -83,14 +83,14 @@ impl Family {
         let length = length * (0.9 + 0.2 * random.next_f64()) * f64::from(config.median_words);
         let n_words = (length as usize).max(n_least + 4);
         let n_own = match kind {
-            Kind::Mirror => 2 + random.below(3) as usize,
-            Kind::Stamp => 3,
-            Kind::Crumb => n_words.div_ceil(40),
-            Kind::Template => n_words * [5, 10, 20, 30][random.below(4) as usize] / 100 + 1,
+            FamilyKind::Mirror => 2 + random.below(3) as usize,
+            FamilyKind::Stamp => 3,
+            FamilyKind::Crumb => n_words.div_ceil(40),
+            FamilyKind::Template => n_words * [5, 10, 20, 30][random.below(4) as usize] / 100 + 1,
             _ => 0,
         };
         Self {
-            kind: if is_single { Kind::Unique } else { kind },
+            kind: if is_single { FamilyKind::Unique } else { kind },
             size: if is_single { 1 } else { size },
             at: random.below((n_words - n_own) as u64 + 1) as usize,
             site: random.below(u64::from(config.n_sites)) as u32,
@@ -106,17 +106,22 @@ impl Family {
     }
 
     /// Each site has 17 families: a template, a table, five stamps, five mirrors, five singles.
-    fn acceptance(config: &Config, random: SplitMix, seed: u64, index: u32) -> Self {
+    fn acceptance(config: &PlantConfig, random: SplitMix, seed: u64, index: u32) -> Self {
         let (site, place) = (index / 17, index % 17);
         let (kind, size, n_words, n_own) = match place {
             0 => {
                 let n_own = [100, 100, 50, 25][site as usize % 4];
-                (Kind::Template, 20, 500, n_own)
+                (FamilyKind::Template, 20, 500, n_own)
             }
-            1 => (Kind::Table, 5, 500, 100),
-            2..=6 => (Kind::Stamp, 2, 500, 3),
-            7..=11 => (Kind::Mirror, 2, 2000, [3, 3, 3, 4, 8][place as usize - 7]),
-            _ => (Kind::Unique, 1, 500, 0),
+            1 => (FamilyKind::Table, 5, 500, 100),
+            2..=6 => (FamilyKind::Stamp, 2, 500, 3),
+            7..=11 => (
+                FamilyKind::Mirror,
+                2,
+                2000,
+                [3, 3, 3, 4, 8][place as usize - 7],
+            ),
+            _ => (FamilyKind::Unique, 1, 500, 0),
         };
         Self {
             kind,
@@ -126,7 +131,7 @@ impl Family {
             vocabulary: Vocabulary::Fresh,
             n_words,
             n_own,
-            at: if kind == Kind::Table { 400 } else { 200 },
+            at: if kind == FamilyKind::Table { 400 } else { 200 },
             n_least: 2 * config.w.get(),
             site,
             n_sites: config.n_sites,
@@ -140,33 +145,33 @@ impl Family {
         let mut own = self.own_random(member);
         let is_original = member == 0;
         match self.kind {
-            Kind::Unique | Kind::Exact => {}
-            Kind::Mirror | Kind::Stamp => {
+            FamilyKind::Unique | FamilyKind::Exact => {}
+            FamilyKind::Mirror | FamilyKind::Stamp => {
                 replace(&mut words, self.at, self.n_own, || fresh(&mut own));
             }
-            Kind::Crumb => self.put_crumb(&mut words, fresh(&mut own)),
-            Kind::Template | Kind::Table => {
+            FamilyKind::Crumb => self.put_crumb(&mut words, fresh(&mut own)),
+            FamilyKind::Template | FamilyKind::Table => {
                 let mut item = Vec::new();
                 self.vocabulary.draw(&mut own, self.n_own, &mut item);
                 words[self.at..self.at + self.n_own].copy_from_slice(&item);
             }
             _ if is_original => {}
-            Kind::Block => {
+            FamilyKind::Block => {
                 let n = self.part(&mut own, 0.3);
                 let at = own.below((words.len() - n) as u64 + 1) as usize;
                 replace_by_draws(&mut words, at, n, self.vocabulary, &mut own);
             }
-            Kind::Scatter => {
+            FamilyKind::Scatter => {
                 for _ in 0..self.part(&mut own, 0.06) {
                     let at = own.below(words.len() as u64) as usize;
                     replace_by_draws(&mut words, at, 1, self.vocabulary, &mut own);
                 }
             }
-            Kind::Truncation => {
+            FamilyKind::Truncation => {
                 let n_left = words.len() - self.part(&mut own, 0.5);
                 words.truncate(n_left.max(self.n_least));
             }
-            Kind::Extension => {
+            FamilyKind::Extension => {
                 let n = self.part(&mut own, 0.8);
                 self.vocabulary.draw(&mut own, n, &mut words);
             }
@@ -177,12 +182,12 @@ impl Family {
     /// Returns the URL of one of its pages.
     pub(super) fn url(&self, member: u32, position: u32) -> String {
         let moves_by = match self.kind {
-            Kind::Crumb | Kind::Stamp | Kind::Template | Kind::Table => 0,
+            FamilyKind::Crumb | FamilyKind::Stamp | FamilyKind::Template | FamilyKind::Table => 0,
             _ => u64::from(member) * u64::from(self.stride),
         };
         let site = (u64::from(self.site) + moves_by) % u64::from(self.n_sites);
         let mut url = format!("https://www.site{site}.example/");
-        if self.kind == Kind::Crumb {
+        if self.kind == FamilyKind::Crumb {
             url.push_str("S-");
             spell_word(fresh(&mut self.own_random(member)), &mut url);
             url.push('/');
@@ -194,7 +199,7 @@ impl Family {
     fn shared(&self) -> Vec<u64> {
         let mut random = self.random.clone();
         let mut words = Vec::with_capacity(self.n_words + self.n_words / 2);
-        if self.kind == Kind::Table {
+        if self.kind == FamilyKind::Table {
             self.vocabulary.draw(&mut random, 5, &mut words);
             words = words.repeat(self.n_words / 5);
         } else {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Kind, Plan, Recipe};
+use super::{FamilyKind, Plan, Recipe};
 use crate::evaluate::Error;
 
 /// Counts of the written corpus.
@@ -21,9 +21,9 @@ pub struct Planted {
     /// Pairs of pages of one family.
     pub n_pairs: u64,
     /// The pages of each kind.
-    pub documents_by_kind: BTreeMap<Kind, u64>,
+    pub documents_by_kind: BTreeMap<FamilyKind, u64>,
     /// The pairs of each kind.
-    pub pairs_by_kind: BTreeMap<Kind, u64>,
+    pub pairs_by_kind: BTreeMap<FamilyKind, u64>,
 }
 
 #[derive(Serialize)]
@@ -122,7 +122,7 @@ fn write_truth(plan: &Plan, out: &mut impl Write, planted: &mut Planted) -> io::
 
 fn settings(plan: &Plan, planted: &Planted) -> serde_json::Value {
     let config = plan.config();
-    let by_kind = |counts: &BTreeMap<Kind, u64>| -> serde_json::Map<_, _> {
+    let by_kind = |counts: &BTreeMap<FamilyKind, u64>| -> serde_json::Map<_, _> {
         counts
             .iter()
             .map(|(kind, &n)| (kind.to_string(), n.into()))

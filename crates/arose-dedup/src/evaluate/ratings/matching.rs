@@ -36,7 +36,7 @@ pub(super) fn match_run(lines: Vec<Rating>, folder: &Path) -> Result<Matched, Er
     if lines.is_empty() {
         return Ok(Matched::default());
     }
-    let known = Known::read(&lines, &folder.join("documents.parquet"))?;
+    let known = RatedDocuments::read(&lines, &folder.join("documents.parquet"))?;
     let found = known.find(&lines, &folder.join("pairs.parquet"))?;
     let mut matched = Matched::default();
     let mut elsewhere: BTreeMap<(Note<'_>, &str), bool> = BTreeMap::new();
@@ -117,9 +117,9 @@ struct Document {
 }
 
 /// Returns the documents that may have been rated, by ordinal.
-struct Known(HashMap<u64, Document>);
+struct RatedDocuments(HashMap<u64, Document>);
 
-impl Known {
+impl RatedDocuments {
     fn read(lines: &[Rating], path: &Path) -> Result<Self, Error> {
         let mut wanted = HashSet::new();
         for line in lines {
@@ -187,7 +187,7 @@ struct Candidate {
 
 impl Candidate {
     /// Creates a line about this pair.
-    fn rename(&self, line: &Rating, known: &Known) -> Rating {
+    fn rename(&self, line: &Rating, known: &RatedDocuments) -> Rating {
         let pair = &self.pair;
         let text = |doc: u64, of: fn(&Document) -> &String| {
             known.0.get(&doc).map(of).cloned().unwrap_or_default()
@@ -218,6 +218,7 @@ mod tests {
     use crate::evaluate::ratings::{Population, Ratings};
     use crate::{Config, ListedPairs, Progress, Start};
     use arose::judgement::Verdict;
+    use arose::rule::Criterion;
     use std::fs;
 
     /// A page: its ID and its text.
@@ -246,7 +247,7 @@ mod tests {
         fs::write(&input, pages.iter().map(line).collect::<String>()).unwrap();
         let config = Config {
             pairs: ListedPairs::All,
-            ..Config::default()
+            ..Config::of(Criterion::jaccard())
         };
         let progress = Progress::default();
         crate::run(

@@ -16,7 +16,7 @@ use arose::judgement::{Interval, Z_95, wilson};
 
 /// A share with its 95% interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Share {
+pub struct WeightedShare {
     /// The estimate.
     pub value: f64,
     /// The 95% interval of the true share.
@@ -26,7 +26,7 @@ pub struct Share {
 /// Returns the share of successes in a whole, from parts given as (size, successes, trials). None
 /// if a nonempty part has no trials, or all parts are empty.
 #[must_use]
-pub fn weighted(parts: impl IntoIterator<Item = (u64, u64, u64)>) -> Option<Share> {
+pub fn weighted(parts: impl IntoIterator<Item = (u64, u64, u64)>) -> Option<WeightedShare> {
     let parts: Vec<(u64, u64, u64)> = parts.into_iter().filter(|(size, ..)| *size > 0).collect();
     let whole: u64 = parts.iter().map(|(size, ..)| size).sum();
     let (mut value, mut below, mut above) = (0.0, 0.0, 0.0);
@@ -46,7 +46,7 @@ pub fn weighted(parts: impl IntoIterator<Item = (u64, u64, u64)>) -> Option<Shar
         low: (value - below.sqrt()).max(0.0),
         high: (value + above.sqrt()).min(1.0),
     };
-    (!parts.is_empty()).then_some(Share { value, interval })
+    (!parts.is_empty()).then_some(WeightedShare { value, interval })
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ pub(super) struct Settings {
     pub(super) w: Option<u64>,
     /// Whether the run dropped documents already in an index.
     pub(super) is_against_index: bool,
-    /// Whether the run lists only the pairs of dropped documents with their kept ones.
-    pub(super) lists_dropped: bool,
+    /// Whether the run lists only the pairs that it verified to decide, and not all pairs.
+    pub(super) lists_some: bool,
 }
 
 impl Settings {
@@ -52,7 +52,7 @@ impl Settings {
             threshold: threshold.and_then(|value| Threshold::new(value).ok()),
             w: setting("w").and_then(|value| value.as_u64()),
             is_against_index: setting("against").is_some(),
-            lists_dropped: setting("pairs").is_some_and(|value| value == "dropped"),
+            lists_some: setting("pairs").is_some_and(|value| value != "all"),
         })
     }
 }

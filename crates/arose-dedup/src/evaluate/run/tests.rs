@@ -1,5 +1,5 @@
 use super::*;
-use crate::evaluate::plant::{Config as PlantConfig, Plan, Recipe};
+use crate::evaluate::plant::{Plan, PlantConfig, Recipe};
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
@@ -129,11 +129,23 @@ fn drop_for(rows: &mut [Row], doc: u64, kept: u64) {
 }
 
 fn score_with(rows: &[Row], pairs: &[Found], truth: &str) -> Result<RunScore, Error> {
+    score_listing("all", rows, pairs, truth)
+}
+
+/// Scores a run with a setting of `--pairs`.
+fn score_listing(
+    listed: &str,
+    rows: &[Row],
+    pairs: &[Found],
+    truth: &str,
+) -> Result<RunScore, Error> {
     let folder = tempfile::tempdir().unwrap();
     write_run(folder.path(), rows, pairs);
+    let summary = format!(r#"{{"settings": {{"pairs": "{listed}"}}}}"#);
+    fs::write(folder.path().join("summary.json"), summary).unwrap();
     let path = folder.path().join("truth");
     fs::write(&path, truth).unwrap();
-    score(&Config {
+    score(&ScoreConfig {
         folder: folder.path().to_owned(),
         truth: path,
         threshold: None,
@@ -179,10 +191,29 @@ fn a_perfect_run() {
     assert_eq!((score.coefficients, score.n_unlisted), ((2, 0.0), 0));
     assert_eq!(score.bins[bin(0.8)], share(1, 1));
     assert_eq!(score.bins[bin(0.79)], share(0, 1));
-    assert_eq!(score.kinds[&Kind::Block], share(1, 2));
+    assert_eq!(score.kinds[&FamilyKind::Block], share(1, 2));
     let key = |place| ("jaccard".to_owned(), place);
     assert_eq!(score.rules[&key(Place::CrossSite)].copies, share(1, 1));
     assert_eq!(score.rules[&key(Place::SameSite)].similar, share(1, 1));
+}
+
+/// A run lists only verified pairs by default, so its list shows nothing about missed pairs.
+#[test]
+fn issue_32_recall_of_pairs_needs_all_pairs() {
+    let mut rows = rows(6);
+    drop_for(&mut rows, 1, 0);
+    drop_for(&mut rows, 2, 0);
+    let pairs = [found(0, 1, 0.9)];
+    let score = |listed| score_listing(listed, &rows, &pairs, TRUTH).unwrap();
+    let (all, some) = (score("all"), score("verified"));
+    assert!(all.lists_all_pairs && !some.lists_all_pairs);
+    assert_eq!(
+        (all.pair_recall, some.pair_recall.value()),
+        (share(1, 2), None)
+    );
+    assert!(some.kinds.is_empty() && some.bins.iter().all(|bin| bin.whole == 0));
+    assert_eq!(all.pair_precision, some.pair_precision);
+    assert_eq!(all.document_recall, some.document_recall);
 }
 
 #[test]
@@ -252,7 +283,7 @@ fn summary_and_truth_tell_their_settings() {
     let summary = r#"{"settings":{"policy":"jaccard","threshold":0.6,"w":5}}"#;
     fs::write(folder.path().join("summary.json"), summary).unwrap();
     fs::write(folder.path().join("plant.json"), r#"{"settings":{"w":8}}"#).unwrap();
-    let mut config = Config {
+    let mut config = ScoreConfig {
         folder: folder.path().to_owned(),
         truth: folder.path().join("truth.jsonl"),
         threshold: None,
@@ -325,7 +356,7 @@ fn what_is_wrong_is_named() {
         "documents 0 and 1 have the same ID",
     );
     let folder = tempfile::tempdir().unwrap();
-    let config = Config {
+    let config = ScoreConfig {
         folder: folder.path().to_owned(),
         truth: folder.path().join("truth"),
         threshold: None,

@@ -7,7 +7,7 @@ use arose::Threshold;
 use super::output::Documents;
 use crate::evaluate::Error;
 use crate::evaluate::lines::{for_each_line, record};
-use crate::evaluate::plant::Kind;
+use crate::evaluate::plant::FamilyKind;
 
 /// All similar pairs.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct True {
     pub(super) jaccard: f64,
     pub(super) a: u32,
     pub(super) b: u32,
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<FamilyKind>,
 }
 
 /// A line of the file.
@@ -35,7 +35,7 @@ struct Line {
     a: String,
     b: String,
     jaccard: f64,
-    kind: Option<Kind>,
+    kind: Option<FamilyKind>,
 }
 
 impl Truth {

@@ -5,35 +5,35 @@ use std::path::Path;
 use arose_corpus::Position;
 use serde::{Deserialize, Serialize};
 
-use super::Found;
+use super::MatchRemoval;
 use super::items::{PAIRS, covered, ranges};
 use super::matches::{COMMON, SPANS_OF_DOCS, Span};
 use crate::names::NameScan;
 use crate::passages::anchors::Search;
-use crate::passages::config::Config;
+use crate::passages::config::PassagesConfig;
 use crate::passages::cut::{Cut, DROP, DecisionWriter, KEEP};
 use crate::passages::documents::Groups;
 use crate::passages::read::Read;
-use crate::passages::sheet::{Cell, Head, Kind, Sheet};
+use crate::passages::sheet::{Cell, ColumnKind, Head, Sheet};
 use crate::passages::text::{TextRecord, Texts};
 use crate::source::path_text;
 use crate::{Error, Progress};
 
 const HEADS: [Head; 14] = [
-    ("doc", Kind::Number, false),
-    ("id", Kind::Text, false),
-    ("url", Kind::Text, true),
-    ("source", Kind::Text, false),
-    ("position", Kind::Text, false),
-    ("tokens", Kind::Number, false),
-    ("covered", Kind::Number, false),
-    ("share", Kind::Share, false),
-    ("common", Kind::Number, false),
-    ("spans", Kind::Number, false),
-    ("items", Kind::Number, false),
-    ("removed", Kind::Number, false),
-    ("left", Kind::Number, false),
-    ("kept", Kind::Flag, false),
+    ("doc", ColumnKind::Number, false),
+    ("id", ColumnKind::Text, false),
+    ("url", ColumnKind::Text, true),
+    ("source", ColumnKind::Text, false),
+    ("position", ColumnKind::Text, false),
+    ("tokens", ColumnKind::Number, false),
+    ("covered", ColumnKind::Number, false),
+    ("share", ColumnKind::Share, false),
+    ("common", ColumnKind::Number, false),
+    ("spans", ColumnKind::Number, false),
+    ("items", ColumnKind::Number, false),
+    ("removed", ColumnKind::Number, false),
+    ("left", ColumnKind::Number, false),
+    ("kept", ColumnKind::Flag, false),
 ];
 
 /// The results of the stage.
@@ -60,8 +60,8 @@ pub(crate) fn run(
     stages: &Stages<'_>,
     read: &Read,
     search: &Search,
-    config: &Config,
-    is_found: Found,
+    config: &PassagesConfig,
+    is_found: MatchRemoval,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Documents, Error> {
@@ -82,9 +82,9 @@ pub(crate) fn run(
         let n_items = pairs.of(doc, |pair| pair[0])?.len();
         let here = ranges(&own, 0);
         let (cut, kind) = match is_found {
-            Found::Drop if here.is_empty() => (Cut::default(), KEEP),
-            Found::Drop => (Cut::whole(&record), DROP),
-            Found::Cut => {
+            MatchRemoval::Drop if here.is_empty() => (Cut::default(), KEEP),
+            MatchRemoval::Drop => (Cut::whole(&record), DROP),
+            MatchRemoval::Cut => {
                 let cut = Cut::of(&here, &record, &reader, config.text, &remove)?;
                 let kind = cut.kind(&record, &remove);
                 (cut, kind)

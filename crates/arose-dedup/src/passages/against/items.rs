@@ -13,10 +13,10 @@ use super::matches::{CAPPED, COMMON, LINKS, SPANS_OF_ITEMS, Span};
 use crate::names::NameScan;
 use crate::passages::anchors::Search;
 use crate::passages::documents::Groups;
-use crate::passages::listing::{Link, MAX_TOP, SHOWN_CHARS};
-use crate::passages::partners::{Partners, runs};
+use crate::passages::listing::{MAX_TOP, SHOWN_CHARS};
+use crate::passages::partners::{Link, Partners, runs};
 use crate::passages::read::Read;
-use crate::passages::sheet::{Cell, Head, Kind, Sheet};
+use crate::passages::sheet::{Cell, ColumnKind, Head, Sheet};
 use crate::passages::text::{TextReader, TextRecord, Texts};
 use crate::sorter::Sorter;
 use crate::source::path_text;
@@ -26,37 +26,37 @@ use crate::{Error, Progress};
 pub(crate) const PAIRS: &str = "pairs";
 
 const ITEM_HEADS: [Head; 19] = [
-    ("item", Kind::Number, false),
-    ("id", Kind::Text, false),
-    ("url", Kind::Text, true),
-    ("source", Kind::Text, false),
-    ("position", Kind::Text, false),
-    ("tokens", Kind::Number, false),
-    ("decided", Kind::Flag, false),
-    ("covered", Kind::Number, false),
-    ("share", Kind::Share, false),
-    ("common", Kind::Number, false),
-    ("longest", Kind::Number, false),
-    ("longest_start", Kind::Number, true),
-    ("longest_doc", Kind::Number, true),
-    ("longest_doc_start", Kind::Number, true),
-    ("best_doc", Kind::Number, true),
-    ("best_covered", Kind::Number, false),
-    ("best_share", Kind::Share, true),
-    ("documents", Kind::Number, false),
-    ("capped", Kind::Flag, false),
+    ("item", ColumnKind::Number, false),
+    ("id", ColumnKind::Text, false),
+    ("url", ColumnKind::Text, true),
+    ("source", ColumnKind::Text, false),
+    ("position", ColumnKind::Text, false),
+    ("tokens", ColumnKind::Number, false),
+    ("decided", ColumnKind::Flag, false),
+    ("covered", ColumnKind::Number, false),
+    ("share", ColumnKind::Share, false),
+    ("common", ColumnKind::Number, false),
+    ("longest", ColumnKind::Number, false),
+    ("longest_start", ColumnKind::Number, true),
+    ("longest_doc", ColumnKind::Number, true),
+    ("longest_doc_start", ColumnKind::Number, true),
+    ("best_doc", ColumnKind::Number, true),
+    ("best_covered", ColumnKind::Number, false),
+    ("best_share", ColumnKind::Share, true),
+    ("documents", ColumnKind::Number, false),
+    ("capped", ColumnKind::Flag, false),
 ];
 
 const MATCH_HEADS: [Head; 9] = [
-    ("item", Kind::Number, false),
-    ("start", Kind::Number, false),
-    ("end", Kind::Number, false),
-    ("doc", Kind::Number, false),
-    ("doc_start", Kind::Number, false),
-    ("doc_end", Kind::Number, false),
-    ("doc_start_byte", Kind::Number, false),
-    ("doc_end_byte", Kind::Number, false),
-    ("text", Kind::Text, false),
+    ("item", ColumnKind::Number, false),
+    ("start", ColumnKind::Number, false),
+    ("end", ColumnKind::Number, false),
+    ("doc", ColumnKind::Number, false),
+    ("doc_start", ColumnKind::Number, false),
+    ("doc_end", ColumnKind::Number, false),
+    ("doc_start_byte", ColumnKind::Number, false),
+    ("doc_end_byte", ColumnKind::Number, false),
+    ("text", ColumnKind::Text, false),
 ];
 
 /// The results of the stage.

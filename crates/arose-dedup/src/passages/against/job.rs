@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::documents::{self, Documents};
 use super::items::{self, Items};
 use super::matches::{self, Matches, Sides};
-use super::{Against, Found, Reference, STAGES, report};
+use super::{MatchRemoval, Reference, ReferenceSearch, STAGES, report};
 use crate::inputs::{Inputs, Moved};
-use crate::job::{rounded, stage};
+use crate::job::{on_threads, rounded, stage};
 use crate::passages::anchors::Search;
-use crate::passages::config::Config;
-use crate::passages::frame::{Frame, Outcome, Plan, on_threads};
+use crate::passages::config::PassagesConfig;
+use crate::passages::frame::{Frame, Outcome, Plan};
 use crate::passages::kept;
 use crate::passages::read::Read;
 use crate::passages::text::Texts;
@@ -39,8 +39,8 @@ const PLAN: Plan = Plan {
 /// See [`Error`]. Malformed documents are not an error; a reference without text is.
 pub fn run(
     inputs: &[PathBuf],
-    against: &Against,
-    config: &Config,
+    against: &ReferenceSearch,
+    config: &PassagesConfig,
     out: &Path,
     start: Start,
     progress: &Progress,
@@ -57,8 +57,8 @@ pub fn run(
 /// As [`run`].
 pub fn run_moved(
     input: &Moved,
-    against: &Against,
-    config: &Config,
+    against: &ReferenceSearch,
+    config: &PassagesConfig,
     out: &Path,
     start: Start,
     progress: &Progress,
@@ -69,14 +69,14 @@ pub fn run_moved(
 
 fn run_on(
     inputs: impl FnOnce() -> Result<Inputs, Error> + Send,
-    against: &Against,
-    config: &Config,
+    against: &ReferenceSearch,
+    config: &PassagesConfig,
     out: &Path,
     start: Start,
     progress: &Progress,
 ) -> Result<Value, Error> {
     config.check()?;
-    on_threads(config, out, || {
+    on_threads(config.corpus.threads, out, || {
         let settings = settings(against, config)?;
         let frame = Frame::open(PLAN, inputs()?, config, settings, out, start, progress)?;
         frame.run(|frame, read| find(frame, read, against))
@@ -84,7 +84,7 @@ fn run_on(
 }
 
 /// Returns the settings that affect the result, including the files of the reference.
-fn settings(against: &Against, config: &Config) -> Result<Value, Error> {
+fn settings(against: &ReferenceSearch, config: &PassagesConfig) -> Result<Value, Error> {
     let reference = match &against.reference {
         Reference::Files(paths) => {
             let files = arose_corpus::files(paths, &config.corpus.files)?;
@@ -103,14 +103,14 @@ fn settings(against: &Against, config: &Config) -> Result<Value, Error> {
     settings["common"] = json!(against.common);
     if config.remove.is_some() {
         settings["remove"] = json!(match against.found {
-            Found::Cut => "spans",
-            Found::Drop => "documents",
+            MatchRemoval::Cut => "spans",
+            MatchRemoval::Drop => "documents",
         });
     }
     Ok(settings)
 }
 
-fn find(frame: &Frame<'_>, read: Note<Read>, against: &Against) -> Result<Outcome, Error> {
+fn find(frame: &Frame<'_>, read: Note<Read>, against: &ReferenceSearch) -> Result<Outcome, Error> {
     let Frame {
         work,
         config,
@@ -185,8 +185,8 @@ fn find(frame: &Frame<'_>, read: Note<Read>, against: &Against) -> Result<Outcom
 }
 
 /// Reads the items, at least one of which must have text.
-fn read_reference(frame: &Frame<'_>, against: &Against) -> Result<Note<Read>, Error> {
-    let config = Config {
+fn read_reference(frame: &Frame<'_>, against: &ReferenceSearch) -> Result<Note<Read>, Error> {
+    let config = PassagesConfig {
         remove: None,
         ..frame.config.clone()
     };
@@ -222,7 +222,7 @@ struct All<'a> {
 
 impl All<'_> {
     /// Returns the part of the summary that is specific to this job.
-    fn summary(&self, config: &Config) -> Value {
+    fn summary(&self, config: &PassagesConfig) -> Value {
         let (reference, matches) = (&self.reference.found, &self.matches.found);
         let (items, documents) = (&self.items.found, &self.documents.found);
         let n_tokens = self.read.found.n_tokens;

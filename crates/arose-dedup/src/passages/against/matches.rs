@@ -10,10 +10,11 @@ use std::path::Path;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-use super::{Against, lookup, short, sorted};
+use super::{ReferenceSearch, lookup, short, sorted};
 use crate::column::Column;
 use crate::passages::anchors::Search;
-use crate::passages::listing::{Link, MAX_LINKED};
+use crate::passages::listing::MAX_LINKED;
+use crate::passages::partners::Link;
 use crate::passages::text::{DOCS, TOKENS, TextRecord, Texts};
 use crate::sorter::Sorter;
 use crate::{Error, Progress};
@@ -64,7 +65,7 @@ pub(crate) struct Sides<'a> {
 
 pub(crate) fn run(
     sides: &Sides<'_>,
-    against: &Against,
+    against: &ReferenceSearch,
     search: &Search,
     memory: u64,
     folder: &Path,

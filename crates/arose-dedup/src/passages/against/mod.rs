@@ -35,22 +35,22 @@ pub(crate) const STAGES: [&str; 6] = ["read", "reference", "matches", "items", "
 
 /// The default length of a window. Runs of 13 tokens seldom occur by chance.
 pub const DEFAULT_TOKENS: usize = 13;
-/// The default of [`Against::common`].
+/// The default of [`ReferenceSearch::common`].
 pub const DEFAULT_COMMON: u64 = 1000;
 
-/// Settings of a search for a reference, in addition to [`Config`](super::Config).
+/// Settings of a search for a reference, in addition to [`PassagesConfig`](super::PassagesConfig).
 ///
 /// Of the latter, `remove` says whether to write the corpus without the matches, with its `cut`,
 /// `seam` and `min_left`. `times`, `scope` and `removal` have no effect here.
 #[derive(Debug, Clone)]
-pub struct Against {
+pub struct ReferenceSearch {
     /// The items.
     pub reference: Reference,
     /// Windows in more than this many documents are reported separately, e.g. licences, famous
     /// lines and instructions.
     pub common: NonZeroU64,
     /// What to do with documents that contain an item, if the corpus is written.
-    pub found: Found,
+    pub found: MatchRemoval,
 }
 
 /// The source of the items.
@@ -64,7 +64,7 @@ pub enum Reference {
 
 /// What to do with documents in which an item was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum MatchRemoval {
     /// Cut the matches.
     Cut,
     /// Drop the documents.

@@ -28,7 +28,7 @@ impl fmt::Display for Page<'_> {
         self.items(f)?;
         write_end(
             f,
-            "All items are in <code>items.parquet</code>, what each document has of them in \
+            "All items are in <code>items.parquet</code>, the items in each document in \
              <code>documents.parquet</code>, and every match with its places in \
              <code>matches.parquet</code>.",
         )

@@ -13,11 +13,11 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
 use super::matches::{COMMON, LINKS, Output, SPANS_OF_DOCS, SPANS_OF_ITEMS, Sides, Span};
-use super::{Against, Found, Reference, lookup, matches, run, short, sorted};
+use super::{MatchRemoval, Reference, ReferenceSearch, lookup, matches, run, short, sorted};
 use crate::column::Scan;
 use crate::passages::anchors::Search;
-use crate::passages::config::{Config, Remove};
-use crate::passages::listing::Link;
+use crate::passages::config::{PassagesConfig, Remove};
+use crate::passages::partners::Link;
 use crate::passages::partners::runs;
 use crate::passages::tests::{random_corpus, write_columns};
 use crate::passages::text::Texts;
@@ -129,9 +129,9 @@ fn issue_29_matches_are_those_of_the_definition() {
         let search = Search {
             allowance: 0,
             ..Search::new(
-                &Config {
+                &PassagesConfig {
                     min: n_tokens,
-                    ..Config::default()
+                    ..PassagesConfig::default()
                 },
                 Scope::Any,
             )
@@ -178,15 +178,15 @@ fn jsonl(path: &Path, texts: &[String]) {
 fn search(
     texts: &[String],
     items: &[String],
-    found: Found,
-    config: &Config,
+    found: MatchRemoval,
+    config: &PassagesConfig,
 ) -> Result<(Value, Vec<String>), Error> {
     let folder = tempfile::tempdir().unwrap();
     let [input, reference, out] =
         ["in.jsonl", "items.jsonl", "out"].map(|name| folder.path().join(name));
     jsonl(&input, texts);
     jsonl(&reference, items);
-    let against = Against {
+    let against = ReferenceSearch {
         reference: Reference::Files(vec![reference]),
         common: NonZeroU64::new(1000).unwrap(),
         found,
@@ -201,11 +201,11 @@ fn search(
     Ok((summary, left.collect()))
 }
 
-fn config(min: usize, remove: Option<Remove>) -> Config {
-    Config {
+fn config(min: usize, remove: Option<Remove>) -> PassagesConfig {
+    PassagesConfig {
         min,
         remove,
-        ..Config::default()
+        ..PassagesConfig::default()
     }
 }
 
@@ -222,17 +222,17 @@ fn issue_29_removal_takes_spans_or_documents() {
     ]);
     let items = texts(["Zero one two, three four five!", "tiny"]);
     let remove = || config(3, Some(Remove::default()));
-    let (summary, left) = search(&corpus, &items, Found::Cut, &remove()).unwrap();
+    let (summary, left) = search(&corpus, &items, MatchRemoval::Cut, &remove()).unwrap();
     assert_eq!(left, ["Before. six. After.", "Nothing in common here."]);
     let counts = &summary["counts"];
     assert_eq!(counts["items_found"], 1);
     assert_eq!(counts["items_undecided"], 1);
     assert_eq!(counts["documents_found"], 2);
     assert_eq!(summary["removal"]["removed"], 8);
-    let (_, left) = search(&corpus, &items, Found::Drop, &remove()).unwrap();
+    let (_, left) = search(&corpus, &items, MatchRemoval::Drop, &remove()).unwrap();
     assert_eq!(left, ["Nothing in common here."]);
     // By default, no corpus is written.
-    let (summary, left) = search(&corpus, &items, Found::Cut, &config(3, None)).unwrap();
+    let (summary, left) = search(&corpus, &items, MatchRemoval::Cut, &config(3, None)).unwrap();
     assert!(left.is_empty());
     assert_eq!(summary["removal"]["written"], false);
 }
@@ -240,7 +240,7 @@ fn issue_29_removal_takes_spans_or_documents() {
 #[test]
 fn issue_29_a_reference_without_text_is_an_error() {
     for items in [texts([]), texts(["", "..."])] {
-        let result = search(&texts(["one"]), &items, Found::Cut, &config(3, None));
+        let result = search(&texts(["one"]), &items, MatchRemoval::Cut, &config(3, None));
         assert!(matches!(result, Err(Error::EmptyReference { .. })));
     }
 }
@@ -325,10 +325,10 @@ fn issue_29_planted_questions_are_found() {
     for (min, by_kind, n_documents) in [(13, [100, 100, 100, 100, 2, 99], 501), (8, [100; 6], 604)]
     {
         let out = folder.path().join(min.to_string());
-        let against = Against {
+        let against = ReferenceSearch {
             reference: Reference::Files(vec![reference.clone()]),
             common: NonZeroU64::new(1000).unwrap(),
-            found: Found::Cut,
+            found: MatchRemoval::Cut,
         };
         let inputs = [input.clone()];
         let (config, progress) = (config(min, None), Progress::of_reference());

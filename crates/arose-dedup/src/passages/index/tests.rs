@@ -33,9 +33,9 @@ fn issue_29_an_index_answers_as_brute_force_does_and_grows() {
         let texts: Vec<String> = (0..n_new).map(|_| text(60)).collect();
         add(&mut index, folder.path(), &texts, all.len());
         all.extend(texts);
-        let stats = PassageIndex::stats(&place).unwrap();
-        assert_eq!(stats.n_docs, all.len() as u64);
-        assert!(stats.n_segments <= 4, "{stats:?}");
+        let status = PassageIndex::status(&place).unwrap();
+        assert_eq!(status.n_docs, all.len() as u64);
+        assert!(status.n_segments <= 4, "{status:?}");
         let items: Vec<Vec<u64>> = all.iter().map(|text| tokens(text)).collect();
         let reference = Reference::new(items.iter().map(Vec::as_slice), 8);
         let reader = PassageReader::open(&place).unwrap();
@@ -101,7 +101,7 @@ fn issue_29_an_index_answers_as_brute_force_does_and_grows() {
     // The remains of a killed process are invalid and are removed.
     fs::create_dir(place.join("segment-99")).unwrap();
     assert_eq!(
-        PassageIndex::stats(&place).unwrap().n_docs,
+        PassageIndex::status(&place).unwrap().n_docs,
         all.len() as u64
     );
     drop(PassageIndex::open(&place).unwrap());

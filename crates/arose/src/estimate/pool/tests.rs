@@ -109,7 +109,7 @@ fn all_three_ways_to_uniform() {
             .collect();
         let bootstrap = Bootstrap {
             n_resamples: 100,
-            kind: crate::estimate::bootstrap::Kind::Percentile,
+            kind: crate::estimate::bootstrap::IntervalKind::Percentile,
             seed: 1,
         };
         let importance = importance_mean(&weighted, &bootstrap).unwrap();

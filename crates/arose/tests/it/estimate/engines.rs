@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arose::Error;
-use arose::estimate::bootstrap::{Bootstrap, Kind};
+use arose::estimate::bootstrap::{Bootstrap, IntervalKind};
 use arose::estimate::joint::{self, EngineSet, Sampled, Samples};
 use arose::estimate::least_squares::{self, Form};
 use arose::estimate::lexicon::{Lexicon, ROBUST_WORDS, STRONG_WORDS};
@@ -114,7 +114,7 @@ fn four_engines_with_1600_pages_each() {
 fn value_only() -> Bootstrap {
     Bootstrap {
         n_resamples: 1,
-        kind: Kind::Percentile,
+        kind: IntervalKind::Percentile,
         seed: 1,
     }
 }

@@ -2,7 +2,7 @@
 
 use arose::Error;
 use arose::estimate::Method;
-use arose::estimate::bootstrap::{Bootstrap, Kind};
+use arose::estimate::bootstrap::{Bootstrap, IntervalKind};
 use arose::estimate::chain::{self, Weighted};
 use arose::estimate::corpus_size::{self, PoolSample, query_weight};
 use arose::estimate::pool::{
@@ -222,7 +222,7 @@ fn matched_pages_at_50_200_and_800_queries() {
     let mut random = SplitMix::new(3);
     let value_only = Bootstrap {
         n_resamples: 1,
-        kind: Kind::Percentile,
+        kind: IntervalKind::Percentile,
         seed: 1,
     };
     for (n, published) in [(50, 0.205), (200, 0.104), (800, 0.053)] {

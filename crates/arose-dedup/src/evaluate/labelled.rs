@@ -31,16 +31,16 @@ pub const MAX_GROUPED: usize = 3000;
 
 /// Labelled pairs and their documents.
 #[derive(Debug, Clone, Default)]
-pub struct Gold {
+pub struct LabelledPairs {
     /// The documents, in the order of the files.
-    pub documents: Vec<GoldDocument>,
+    pub documents: Vec<LabelledDocument>,
     /// The pairs, in the order of the files.
-    pub pairs: Vec<GoldPair>,
+    pub pairs: Vec<LabelledPair>,
 }
 
 /// A document of labelled pairs.
 #[derive(Debug, Clone)]
-pub struct GoldDocument {
+pub struct LabelledDocument {
     /// Its name in the files.
     pub id: String,
     /// Its URL, if given.
@@ -53,8 +53,8 @@ pub struct GoldDocument {
 
 /// Two documents and their label.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GoldPair {
-    /// The index of one in [`Gold::documents`].
+pub struct LabelledPair {
+    /// The index of one in [`LabelledPairs::documents`].
     pub a: usize,
     /// The index of the other.
     pub b: usize,
@@ -66,9 +66,9 @@ pub struct GoldPair {
 
 /// The input and its format.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct LabelledConfig {
     /// The file with the pairs, or with documents to be paired.
-    pub gold: PathBuf,
+    pub labelled: PathBuf,
     /// The documents, if the pairs refer to them by ID.
     pub documents: Option<PathBuf>,
     /// The names of the fields.
@@ -246,41 +246,41 @@ fn decided(is_duplicate: bool) -> Verdict {
 /// # Errors
 ///
 /// If a file cannot be read, or a line is malformed.
-pub fn read(config: &Config) -> Result<Gold, Error> {
+pub fn read(config: &LabelledConfig) -> Result<LabelledPairs, Error> {
     match config.pairing {
         Pairing::Listed => read_listed(config),
         Pairing::Groups => {
             let (documents, groups) = read_grouped(config)?;
             check_number(config, documents.len())?;
             let pairs = all_pairs(&groups);
-            Ok(Gold { documents, pairs })
+            Ok(LabelledPairs { documents, pairs })
         }
         Pairing::Sources => {
             let (documents, groups) = read_grouped(config)?;
             let pairs = pairs_with_sources(config, &documents, &groups)?;
-            Ok(Gold { documents, pairs })
+            Ok(LabelledPairs { documents, pairs })
         }
     }
 }
 
-fn check_number(config: &Config, n_documents: usize) -> Result<(), Error> {
+fn check_number(config: &LabelledConfig, n_documents: usize) -> Result<(), Error> {
     let flaw = format!("{n_documents} documents; --group pairs at most {MAX_GROUPED}");
     match n_documents <= MAX_GROUPED {
         true => Ok(()),
-        false => Err(Error::file(&config.gold, flaw)),
+        false => Err(Error::file(&config.labelled, flaw)),
     }
 }
 
 /// Documents by ID.
 #[derive(Default)]
 struct Library {
-    documents: Vec<GoldDocument>,
+    documents: Vec<LabelledDocument>,
     places: HashMap<String, usize>,
 }
 
 impl Library {
     /// Returns the index of a document, which may already exist with the same text.
-    fn add(&mut self, document: GoldDocument) -> Result<usize, String> {
+    fn add(&mut self, document: LabelledDocument) -> Result<usize, String> {
         match self.places.get(&document.id) {
             Some(&place) if self.documents[place].digest == document.digest => Ok(place),
             Some(_) => Err(format!(
@@ -311,13 +311,13 @@ impl fmt::Display for Printed<'_> {
     }
 }
 
-fn read_listed(config: &Config) -> Result<Gold, Error> {
+fn read_listed(config: &LabelledConfig) -> Result<LabelledPairs, Error> {
     let mut library = Library::default();
     if let Some(path) = &config.documents {
         read_documents(config, path, |document, _| library.add(document).map(drop))?;
     }
     let mut pairs = Vec::new();
-    for_each_record(&config.gold, |record| {
+    for_each_record(&config.labelled, |record| {
         let [a, b] = match config.documents {
             Some(_) => named(&config.fields, record, &library)?,
             None => inline(&config.fields, record, &mut library)?,
@@ -328,7 +328,7 @@ fn read_listed(config: &Config) -> Result<Gold, Error> {
             .map(|value| number(&value));
         let jaccard = jaccard.transpose()?;
         let verdict = listed_verdict(config, record, jaccard)?;
-        pairs.push(GoldPair {
+        pairs.push(LabelledPair {
             a,
             b,
             verdict,
@@ -337,7 +337,7 @@ fn read_listed(config: &Config) -> Result<Gold, Error> {
         Ok(())
     })?;
     let documents = library.documents;
-    Ok(Gold { documents, pairs })
+    Ok(LabelledPairs { documents, pairs })
 }
 
 fn number(value: &str) -> Result<f64, String> {
@@ -365,7 +365,7 @@ fn inline(fields: &Fields, record: &Record, library: &mut Library) -> Result<[us
         let text = fields.expect(record, text);
         let text =
             text.map_err(|flaw| format!("{flaw}; pass the documents with --documents-from"))?;
-        library.add(GoldDocument {
+        library.add(LabelledDocument {
             id: fields.expect(record, id)?,
             url: fields.find(record, url),
             content: KindedTokens::of(&Tokenizer::default(), &text),
@@ -376,7 +376,7 @@ fn inline(fields: &Fields, record: &Record, library: &mut Library) -> Result<[us
 }
 
 fn listed_verdict(
-    config: &Config,
+    config: &LabelledConfig,
     record: &Record,
     jaccard: Option<f64>,
 ) -> Result<Verdict, String> {
@@ -396,9 +396,9 @@ fn listed_verdict(
 
 /// Calls `each` with every document of a file and its record.
 fn read_documents(
-    config: &Config,
+    config: &LabelledConfig,
     path: &Path,
-    mut each: impl FnMut(GoldDocument, &Record) -> Result<(), String>,
+    mut each: impl FnMut(LabelledDocument, &Record) -> Result<(), String>,
 ) -> Result<(), Error> {
     let tokenizer = Tokenizer::default();
     for_each_record(path, |record| {
@@ -413,7 +413,7 @@ fn read_documents(
         };
         let id = config.fields.expect(record, "id")?;
         let url = config.fields.find(record, "url");
-        let document = GoldDocument {
+        let document = LabelledDocument {
             id,
             url,
             content,
@@ -425,9 +425,9 @@ fn read_documents(
 
 /// Returns the tokens of a page, including its images, and its content digest.
 fn page_content(tokenizer: &Tokenizer, page: &str, mode: html::Mode) -> (KindedTokens, Digest) {
-    let config = html::Config {
+    let config = html::HtmlConfig {
         mode,
-        ..html::Config::default()
+        ..html::HtmlConfig::default()
     };
     let extracted = html::extract(page, None, &config);
     let (mut tokens, mut content) = (KindedTokens::default(), ContentHasher::new());
@@ -453,10 +453,10 @@ struct Belonging {
     label: Option<String>,
 }
 
-fn read_grouped(config: &Config) -> Result<(Vec<GoldDocument>, Vec<Belonging>), Error> {
+fn read_grouped(config: &LabelledConfig) -> Result<(Vec<LabelledDocument>, Vec<Belonging>), Error> {
     let mut library = Library::default();
     let mut groups = Vec::new();
-    let path = config.documents.as_ref().unwrap_or(&config.gold);
+    let path = config.documents.as_ref().unwrap_or(&config.labelled);
     let fields = &config.fields;
     read_documents(config, path, |document, record| {
         let id = document.id.clone();
@@ -473,7 +473,7 @@ fn read_grouped(config: &Config) -> Result<(Vec<GoldDocument>, Vec<Belonging>), 
     Ok((library.documents, groups))
 }
 
-fn all_pairs(groups: &[Belonging]) -> Vec<GoldPair> {
+fn all_pairs(groups: &[Belonging]) -> Vec<LabelledPair> {
     let verdict = |a: &Belonging, b: &Belonging| match (a.group == b.group, a.version == b.version)
     {
         (true, true) => Verdict::Correct,
@@ -481,7 +481,7 @@ fn all_pairs(groups: &[Belonging]) -> Vec<GoldPair> {
         (false, _) => Verdict::Incorrect,
     };
     let all = (0..groups.len()).flat_map(|a| (a + 1..groups.len()).map(move |b| (a, b)));
-    all.map(|(a, b)| GoldPair {
+    all.map(|(a, b)| LabelledPair {
         a,
         b,
         verdict: verdict(&groups[a], &groups[b]),
@@ -491,11 +491,11 @@ fn all_pairs(groups: &[Belonging]) -> Vec<GoldPair> {
 }
 
 fn pairs_with_sources(
-    config: &Config,
-    documents: &[GoldDocument],
+    config: &LabelledConfig,
+    documents: &[LabelledDocument],
     groups: &[Belonging],
-) -> Result<Vec<GoldPair>, Error> {
-    let path = config.documents.as_ref().unwrap_or(&config.gold);
+) -> Result<Vec<LabelledPair>, Error> {
+    let path = config.documents.as_ref().unwrap_or(&config.labelled);
     let is_source = |own: &Belonging| own.label == config.labels.source;
     let sources = groups.iter().enumerate().filter(|(_, own)| is_source(own));
     let sources: HashMap<&str, usize> = sources.map(|(a, own)| (own.group.as_str(), a)).collect();
@@ -512,7 +512,7 @@ fn pairs_with_sources(
             return Err(Error::file(path, format!("`{id}` has no label")));
         };
         let verdict = config.labels.verdict(label);
-        pairs.push(GoldPair {
+        pairs.push(LabelledPair {
             a,
             b,
             verdict: verdict.map_err(|flaw| Error::file(path, flaw))?,

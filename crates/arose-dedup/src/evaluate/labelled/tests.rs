@@ -5,16 +5,16 @@ use std::fs;
 
 struct Files {
     folder: tempfile::TempDir,
-    config: Config,
+    config: LabelledConfig,
 }
 
 /// Labelled pairs in these lines, read with the defaults.
-fn files(gold: &str) -> Files {
+fn files(labelled: &str) -> Files {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("gold.jsonl");
-    fs::write(&path, gold).unwrap();
-    let config = Config {
-        gold: path,
+    let path = folder.path().join("labelled.jsonl");
+    fs::write(&path, labelled).unwrap();
+    let config = LabelledConfig {
+        labelled: path,
         documents: None,
         fields: Fields::default(),
         labels: Labels::default(),
@@ -40,9 +40,9 @@ impl Files {
 
     #[track_caller]
     fn verdicts(&self) -> Vec<(String, String, Verdict)> {
-        let gold = read(&self.config).unwrap();
-        let id = |place: usize| gold.documents[place].id.clone();
-        let pairs = gold.pairs.iter();
+        let labelled = read(&self.config).unwrap();
+        let id = |place: usize| labelled.documents[place].id.clone();
+        let pairs = labelled.pairs.iter();
         pairs
             .map(|pair| (id(pair.a), id(pair.b), pair.verdict))
             .collect()
@@ -76,12 +76,12 @@ fn pairs_with_their_texts() {
         ("x", "z", Incorrect),
         ("y", "z", Undecided),
     ]);
-    let gold = read(&files.config).unwrap();
-    assert_eq!(gold.documents.len(), 3);
-    assert_eq!(gold.documents[0].url.as_deref(), Some("http://x.org/"));
+    let labelled = read(&files.config).unwrap();
+    assert_eq!(labelled.documents.len(), 3);
+    assert_eq!(labelled.documents[0].url.as_deref(), Some("http://x.org/"));
     assert_eq!(
-        gold.documents[0].content.tokens,
-        gold.documents[1].content.tokens
+        labelled.documents[0].content.tokens,
+        labelled.documents[1].content.tokens
     );
 }
 
@@ -93,8 +93,8 @@ fn pairs_of_documents_by_coefficient() {
 {"doc":"d","rev":2,"text":"two"}"#;
     let files = files(pairs).documents(documents);
     files.check(&[("d#1", "d#2", Correct), ("d#2", "d#1", Incorrect)]);
-    let gold = read(&files.config).unwrap();
-    assert_eq!(gold.pairs[1].jaccard, Some(0.79));
+    let labelled = read(&files.config).unwrap();
+    assert_eq!(labelled.pairs[1].jaccard, Some(0.79));
 }
 
 #[test]
