@@ -372,7 +372,7 @@ impl Focus {
         (!waiting.stays && now < queued * (1.0 - TOLERANCE)).then_some(now)
     }
 
-    /// As [`Self::fallen`], for at most [`MAX_FALLEN`] URLs between two that are fetched.
+    /// Like [`Self::fallen`], for at most [`MAX_FALLEN`] URLs between two that are fetched.
     pub(crate) fn sinks(&mut self, key: u128, queued: f32) -> Option<f32> {
         let fallen = self
             .fallen(key, queued)

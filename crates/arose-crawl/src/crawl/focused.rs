@@ -206,7 +206,7 @@ impl Focusing {
         }
     }
 
-    /// Records the page if it is one of the most disappointing ones.
+    /// Records the page if it is one of those furthest below their predicted scores.
     fn note_page(&mut self, url: &str, score: f32, predicted: Option<f32>) {
         let Some(predicted) = predicted else { return };
         let miss = |page: &(String, f32, f32)| page.2 - page.1;
@@ -536,7 +536,7 @@ impl Crawl {
         }
     }
 
-    /// As [`Self::forget`], for the text of a URL that may be invalid.
+    /// Like [`Self::forget`], for the text of a URL that may be invalid.
     pub(super) fn forget_at(&mut self, id: HostId, text: &Text) {
         let origin = &self.frontier.hosts[id as usize].origin;
         if self.topic.is_some()

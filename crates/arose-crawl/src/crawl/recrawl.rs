@@ -66,7 +66,7 @@ pub(super) struct Recrawl {
     pub(super) untrusted: HashSet<HostId>,
     /// What became known of pages without a response.
     pub(super) visited: Vec<(PageId, Record)>,
-    /// New URLs that may be asked for within the budget.
+    /// Number of new URLs that may be requested within the budget.
     n_new: f64,
     ticked: Duration,
     learned: Option<u32>,
@@ -109,7 +109,7 @@ fn site_of(frontier: &Frontier, record: &Record) -> SiteId {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) recalled: Recalled,
-    /// Whether the server responded "not modified" and is asked for the complete page.
+    /// Whether the complete page is requested, after the response "not modified".
     pub(super) is_full: bool,
 }
 

@@ -200,8 +200,7 @@ impl Crawl {
         self.lines.push_str(&text.untried(origin, reason, date));
     }
 
-    /// Writes down that the DNS servers of a host fail, for the URL that it would have been asked
-    /// for first.
+    /// Logs that the DNS servers of a host fail, with the URL that would have been requested first.
     fn log_nameless(&mut self, id: HostId) {
         let origin = &self.frontier.hosts[id as usize].origin;
         let line = Line {
@@ -213,8 +212,8 @@ impl Crawl {
         self.lines.push_str(&line.text());
     }
 
-    /// Leaves a host alone that cannot be reached. All that waits there is lost for now: it is
-    /// asked for again after a day, by the next run or by a retry.
+    /// Gives up a host that cannot be reached. All its URLs are lost for now: they are requested
+    /// again after a day, by the next run or by a retry.
     pub(super) fn lose_host(&mut self, id: HostId) {
         let until = self.now() + PROBE;
         let host = &mut self.frontier.hosts[id as usize];

@@ -372,7 +372,7 @@ impl Hosts {
         self.arrived.pop_front()
     }
 
-    /// As [`Self::next_arrived`], but waits if a host is being read.
+    /// Like [`Self::next_arrived`], but waits if a host is being read.
     pub(crate) fn wait_arrived(&mut self) -> Result<Option<(HostId, Box<Arriving>)>, Error> {
         while self.arrived.is_empty() && self.n_arriving() > 0 {
             let done = self.next_done()?;
@@ -509,7 +509,8 @@ impl Hosts {
         }
     }
 
-    /// Shows a host, which stays where it is. Nothing must be queued for when it is in memory.
+    /// Passes a host to `show`; a host that is not in memory is read for that and not kept. Nothing
+    /// must be waiting for the host to be read into memory.
     pub(crate) fn show<T>(&self, id: HostId, show: impl FnOnce(&Host) -> T) -> T {
         match self.slots[id as usize].host.get() {
             Some(host) => show(host),

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::listing::SHOWN_CHARS;
 use crate::Error;
 use crate::report::html::{Count, Text, clip, counted, percent};
 use crate::report::page::STYLE;
@@ -130,12 +131,14 @@ impl Page<'_> {
         let rows = rows.map(|row| {
             let number = |name: &str| Count(row[name].as_u64().unwrap_or(0)).to_string();
             let text = row["text"].as_str().unwrap_or_default();
+            let is_cut = text.chars().count() >= SHOWN_CHARS;
+            let end = if is_cut { "…" } else { "" };
             [
                 number("occurrences"),
                 number("documents"),
                 number("tokens"),
                 number("first_doc"),
-                Text(text).to_string(),
+                format!("{}{end}", Text(text)),
             ]
         });
         let heads = [
