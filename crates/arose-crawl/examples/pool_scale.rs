@@ -3,8 +3,8 @@
 //!
 //! Queues URLs in a crawl, 500 at each host. Prints the time for each million, the memory of the
 //! process, and the memory per URL. Needs 120 MB of disk per million. `seen_scale` measures URLs
-//! that are already known. With `--queues`, only the queues are filled: there is no journal, no
-//! seen set and no cache.
+//! that are already known. With `--queues`, only the queues are filled, without
+//! journal, seen set and caches.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 
 use std::path::PathBuf;

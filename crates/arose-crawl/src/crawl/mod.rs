@@ -80,7 +80,7 @@ pub use look::{
     Status, archives, index_lines, is_crawl, is_running, queued_urls, standing, status,
 };
 
-use crate::archive::{Archive, Packed};
+use crate::archive::{ArchiveWriter, Packed};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetchers, Idle, Response};
@@ -103,7 +103,7 @@ use background::Background;
 use dust::Dust;
 use files::GivenUp;
 use outage::Outage;
-use recrawl::Recrawl;
+use recrawl::RecrawlState;
 use slots::Slots;
 
 /// Controls a running crawl from outside, and shows its state.
@@ -429,7 +429,7 @@ pub struct Crawl {
     stalled: Duration,
     outage: Outage,
     n_fetched: u64,
-    recrawl: Recrawl,
+    recrawl: RecrawlState,
     /// The topic of the crawl.
     topic: Option<Box<focused::Focusing>>,
     dust: Dust,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use arose_dedup::disk;
 
 use super::background::{Command, Reply, Wanted};
-use super::files::{Commit, Files, Rewriting};
+use super::files::{Commit, Rewriting, StoreFiles};
 use super::focused::Focusing;
 use super::replay::Withdrawn;
 use super::restore::{open_contents, restore, restore_seen, seen_config};
@@ -112,9 +112,9 @@ impl Crawl {
         let config = archive::ArchiveConfig::new(&settings)?;
         let date = (seams.clock)().as_secs() as i64;
         let pages = folder.join(ARCHIVE);
-        let archive = Archive::open(&pages, restored.extent, config.clone(), date)?;
+        let archive = ArchiveWriter::open(&pages, restored.extent, config.clone(), date)?;
         let robots = folder.join(ROBOTS);
-        let robots_archive = Archive::open(&robots, restored.robots_extent, config, date)?;
+        let robots_archive = ArchiveWriter::open(&robots, restored.robots_extent, config, date)?;
         let mut seen = Seen::open_until(&folder.join(SEEN), seen_config, journal.mark())?;
         restore_seen(&mut seen, &restored, journal.mark())?;
         let contents = match settings.duplicates.check {
@@ -132,7 +132,7 @@ impl Crawl {
         let fetcher = Fetchers::new(&settings, Rc::clone(&seams.connector))?;
         let n_stored = restored.standing.n_pages;
         let table = Table::open(&folder.join(TABLE), n_stored, restored.visited)?;
-        let recrawl = Recrawl::new(
+        let recrawl = RecrawlState::new(
             &settings,
             &table,
             restored.again,
@@ -158,7 +158,7 @@ impl Crawl {
             None => (None, None),
         };
         let (statistics, statistics_file) = Statistics::open(folder)?;
-        let files = Files {
+        let files = StoreFiles {
             n_new: seen.n_new(),
             journal,
             seen,

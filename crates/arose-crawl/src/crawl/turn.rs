@@ -7,7 +7,7 @@ use super::*;
 use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
-use crate::frontier::{Arriving, Host, PROBE, Rules, Stage, Taken};
+use crate::frontier::{Arriving, Host, HostRules, PROBE, Stage, Taken};
 use crate::guard::{Candidate, Guard, Reason};
 use crate::journal::{Event, Kind};
 use crate::log::Line;
@@ -317,12 +317,12 @@ impl Crawl {
         }
         host.read_rules();
         let robots = match &host.rules {
-            Rules::Known(robots, until) if now < *until => Arc::clone(robots),
-            Rules::Awaited => {
+            HostRules::Known(robots, until) if now < *until => Arc::clone(robots),
+            HostRules::Awaited => {
                 self.frontier.release(id, now, address, now);
                 return Ok(());
             }
-            Rules::Unknown | Rules::Known(..) | Rules::Kept(..) => {
+            HostRules::Unknown | HostRules::Known(..) | HostRules::Kept(..) => {
                 let rest = "/robots.txt".into();
                 let job = RobotsJob {
                     host: id,
@@ -383,7 +383,7 @@ impl Crawl {
         let Some(address) = host.address else {
             return Ok(());
         };
-        let Rules::Known(robots, _) = &host.rules else {
+        let HostRules::Known(robots, _) = &host.rules else {
             host.put_back(turn);
             self.frontier.release(id, now, address, now);
             return Ok(());

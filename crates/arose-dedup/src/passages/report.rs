@@ -22,13 +22,13 @@ pub(super) const MAX_ID: usize = 100;
 /// Writes the report to the directory `out` of a complete run.
 pub(crate) fn write(out: &Path) -> Result<(), Error> {
     let summary: Option<Value> = read_json(&out.join("summary.json"))?;
-    let page = Page(&summary.unwrap_or_default()).to_string();
+    let page = PassagesPage(&summary.unwrap_or_default()).to_string();
     Ok(put(&out.join("report.html"), &page)?)
 }
 
-struct Page<'a>(&'a Value);
+struct PassagesPage<'a>(&'a Value);
 
-impl fmt::Display for Page<'_> {
+impl fmt::Display for PassagesPage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.0["version"].as_str().unwrap_or_default();
         write_head(f, &self.headline(), version)?;
@@ -68,7 +68,7 @@ pub(super) fn write_end(f: &mut fmt::Formatter<'_>, tables: &str) -> fmt::Result
     )
 }
 
-impl Page<'_> {
+impl PassagesPage<'_> {
     fn count(&self, part: &str, name: &str) -> u64 {
         self.0[part][name].as_u64().unwrap_or(0)
     }
