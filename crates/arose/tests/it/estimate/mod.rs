@@ -24,7 +24,8 @@ fn quick(seed: u64) -> Bootstrap {
     }
 }
 
-/// Of 300 studies, 270 to 297 must have an interval that contains the true value, for each estimate.
+/// Of 300 studies, 270 to 297 must have an interval that contains the true value. This holds for
+/// each estimate.
 ///
 /// A study returns estimates with their true values, always in the same order.
 #[track_caller]
