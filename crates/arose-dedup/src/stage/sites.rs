@@ -60,7 +60,7 @@ const BYTES_PER_TOKEN: u64 = 76;
 
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Sites {
+pub(crate) struct SiteResults {
     /// Number of sites with enough pages. Documents without a URL are one site.
     pub(crate) n_sites: u64,
     /// Number of their pages.
@@ -78,8 +78,8 @@ pub(crate) fn run(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Sites, Error> {
-    let mut found = Sites::default();
+) -> Result<SiteResults, Error> {
+    let mut found = SiteResults::default();
     progress.expect(2 * active.len() as u64);
     let tokens = TokenColumn::open(read)?;
     let sketches = Sketches::create(active, tokens.n_units()?, config, folder)?;
@@ -208,7 +208,7 @@ struct Lots<'a> {
 
 impl Lots<'_> {
     /// Returns the next sites; none at the end.
-    fn next_lot(&mut self, found: &mut Sites) -> Result<Option<Lot>, Error> {
+    fn next_lot(&mut self, found: &mut SiteResults) -> Result<Option<Lot>, Error> {
         let (mut lot, mut n_tokens) = (Lot::new(), 0);
         while n_tokens < LOT_TOKENS
             && let Some(site) = self.next_site(found)?
@@ -221,7 +221,7 @@ impl Lots<'_> {
     }
 
     /// Returns the next site that is not too large.
-    fn next_site(&mut self, found: &mut Sites) -> Result<Option<Site>, Error> {
+    fn next_site(&mut self, found: &mut SiteResults) -> Result<Option<Site>, Error> {
         loop {
             let first = match self.next.take() {
                 Some(next) => Some(next),
