@@ -31,7 +31,7 @@ impl Site {
         let (now, log) = (Arc::clone(&phase), Arc::clone(&asked));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                // A client that leaves is no fault of the site.
+                // A client that disconnects is not an error of the site.
                 let _ = answer(stream.unwrap(), now.load(Ordering::Relaxed), &log);
             }
         });

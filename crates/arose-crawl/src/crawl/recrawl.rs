@@ -42,7 +42,7 @@ const SAMPLE: usize = 500;
 
 /// The pages that are visited again.
 #[derive(Debug)]
-pub(super) struct Recrawl {
+pub(super) struct RecrawlState {
     pub(super) is_on: bool,
     /// Whether no further visits are started.
     pub(super) is_ending: bool,
@@ -55,7 +55,7 @@ pub(super) struct Recrawl {
     /// Pages queued at their hosts, by journal position.
     pub(super) places: HashMap<Place, PageId>,
     /// The data for their visits.
-    pub(super) waiting: HashMap<PageId, Waiting>,
+    pub(super) waiting: HashMap<PageId, WaitingVisit>,
     /// Number of pages on their way from the schedule to the queues, which are being read back from
     /// the archive.
     n_recalled: usize,
@@ -66,7 +66,7 @@ pub(super) struct Recrawl {
     pub(super) untrusted: HashSet<HostId>,
     /// What became known of pages without a response.
     pub(super) visited: Vec<(PageId, Record)>,
-    /// New URLs that may be asked for within the budget.
+    /// Number of new URLs that may be requested within the budget.
     n_new: f64,
     ticked: Duration,
     learned: Option<u32>,
@@ -107,15 +107,15 @@ fn site_of(frontier: &Frontier, record: &Record) -> SiteId {
 }
 
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingVisit {
     pub(super) recalled: Recalled,
-    /// Whether the server responded "not modified" and is asked for the complete page.
+    /// Whether the complete page is requested, after the response "not modified".
     pub(super) is_full: bool,
     /// Its position in the queue of its host.
     class: u8,
 }
 
-impl Waiting {
+impl WaitingVisit {
     fn new(recalled: Recalled, class: u8) -> Self {
         Self {
             recalled,
@@ -130,7 +130,7 @@ impl Waiting {
     }
 }
 
-impl Recrawl {
+impl RecrawlState {
     /// Reads the page table, if pages are to be visited again.
     pub(super) fn new(
         settings: &Settings,
@@ -504,7 +504,7 @@ impl Crawl {
                 continue;
             };
             if is_queued {
-                let waiting = Waiting::new(recalled, PRIORITY);
+                let waiting = WaitingVisit::new(recalled, PRIORITY);
                 self.recrawl.waiting.insert(page, waiting);
             } else if !self.recrawl.waiting.contains_key(&page) {
                 self.queue_again(recalled, if is_urgent { URGENT } else { PRIORITY });
@@ -550,7 +550,7 @@ impl Crawl {
         let tag = Tag::of(again_name(record.fingerprint.rest));
         self.frontier.push_again(&queued, tag, place);
         self.recrawl.places.insert(place, page);
-        let waiting = Waiting::new(recalled, class);
+        let waiting = WaitingVisit::new(recalled, class);
         self.recrawl.waiting.insert(page, waiting);
         self.frontier.advance(host);
         self.frontier.raise(host, queued.weight.mass);

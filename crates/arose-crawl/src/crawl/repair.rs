@@ -26,8 +26,8 @@ use arose_corpus::time;
 use arose_dedup::disk;
 use arose_dedup::index::Committed;
 
-use self::new_journal::New;
-use super::restore::{Standing, seen_config};
+use self::new_journal::NewJournal;
+use super::restore::{DurableExtents, seen_config};
 use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN, lock};
 use super::*;
 use crate::archive::{self, Extent, FileScan, Stored};
@@ -95,7 +95,7 @@ pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
         names: HashSet::new(),
         linked: BTreeMap::new(),
         n_pages: BTreeMap::new(),
-        rows: table::Rows::default(),
+        rows: table::TableRows::default(),
         done: Repaired::default(),
     };
     let config = crate::seen::SeenConfig {
@@ -106,7 +106,7 @@ pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
     let reader = Reader::of_each(Arc::new(Shared::new(settings, None)?));
     let extent = repair.read_archive(&folder.join(ARCHIVE), Some(reader))?;
     let robots_extent = repair.read_archive(&folder.join(ROBOTS), None)?;
-    let mut standing = Standing::default();
+    let mut standing = DurableExtents::default();
     repair.check_contents(&mut standing)?;
     let mark = repair.journal.mark + 1;
     standing.n_seen = repair.write_seen(config, mark)?;
@@ -147,7 +147,7 @@ struct Repair<'a> {
     linked: BTreeMap<u128, Linked>,
     /// Records of sites.
     n_pages: BTreeMap<u32, u64>,
-    rows: table::Rows,
+    rows: table::TableRows,
     done: Repaired,
 }
 
@@ -275,7 +275,7 @@ impl Repair<'_> {
         let linked = linked.map(|linked| (linked.depth, linked.kind));
         let known = self.journal.urls.get(&key).copied().or(linked);
         let (depth, kind) = known.unwrap_or_else(|| (0, kind_of(&record.block)));
-        let mut visit = table::Visit::of(record, &url, kind, depth, file);
+        let mut visit = table::ArchivedVisit::of(record, &url, kind, depth, file);
         if field("WARC-Type") == "response" {
             let payload = field("WARC-Payload-Digest").to_owned();
             let job = job(record, url, kind, depth, date);
@@ -306,7 +306,7 @@ impl Repair<'_> {
 
     /// Removes documents without a record from the index of contents. An unreadable index is set
     /// aside.
-    fn check_contents(&mut self, standing: &mut Standing) -> Result<(), Error> {
+    fn check_contents(&mut self, standing: &mut DurableExtents) -> Result<(), Error> {
         let path = self.folder.join(CONTENTS);
         if !path.is_dir() {
             return Ok(());
@@ -393,12 +393,12 @@ impl Repair<'_> {
     fn write_journal(
         &mut self,
         mark: u64,
-        standing: Standing,
+        standing: DurableExtents,
         extent: Extent,
         robots_extent: Extent,
     ) -> Result<(), Error> {
         let path = self.folder.join(JOURNAL);
-        let mut new = New::begin(&path, mark)?;
+        let mut new = NewJournal::begin(&path, mark)?;
         for host in 0..self.frontier.hosts.len() {
             new.push(Event::Host(&self.frontier.hosts[host].origin));
             new.write_if_full()?;
@@ -429,7 +429,7 @@ impl Repair<'_> {
     }
 
     /// Queues the URLs queued in the old journal, and copies its events about hosts.
-    fn push_readable(&mut self, new: &mut New) -> Result<(), Error> {
+    fn push_readable(&mut self, new: &mut NewJournal) -> Result<(), Error> {
         let Some(file) = self.old_journal()? else {
             return Ok(());
         };
@@ -458,7 +458,7 @@ impl Repair<'_> {
     }
 
     /// Queues the URLs that only pages contain.
-    fn push_linked(&mut self, new: &mut New) -> Result<(), Error> {
+    fn push_linked(&mut self, new: &mut NewJournal) -> Result<(), Error> {
         for linked in self.linked.values() {
             let hash = Fingerprint::of(&linked.url).host;
             let host = match self.frontier.find(hash) {

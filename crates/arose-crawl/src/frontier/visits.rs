@@ -1,14 +1,14 @@
 //! Pages that wait at their hosts to be visited again.
 
 use super::Frontier;
-use super::queue::{Entry, Tag};
+use super::queue::{QueueEntry, Tag};
 use crate::journal::{HostId, Place, Queued};
 
 impl Frontier {
     /// Queues a page at its host to be visited again.
     pub(crate) fn push_again(&mut self, queued: &Queued<'_>, tag: Tag, place: Place) {
         self.begin_again(queued.host);
-        let entry = Entry::new(tag, place, queued.weight, queued.class);
+        let entry = QueueEntry::new(tag, place, queued.weight, queued.class);
         match self.hosts.bring(queued.host) {
             true => self.hosts[queued.host as usize].push_again(entry),
             false => self.hosts.arriving(queued.host).again.push(entry),

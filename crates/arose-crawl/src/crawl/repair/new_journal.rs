@@ -9,12 +9,12 @@ use crate::journal::{Batch, Event, Journal};
 const FRAME: usize = 4 << 20;
 
 /// The new journal.
-pub(super) struct New {
+pub(super) struct NewJournal {
     pub(super) journal: Journal,
     batch: Batch,
 }
 
-impl New {
+impl NewJournal {
     pub(super) fn begin(path: &Path, mark: u64) -> Result<Self, Error> {
         let journal = Journal::begin_at(&path.with_extension("new"), mark)?;
         let batch = journal.next_batch();

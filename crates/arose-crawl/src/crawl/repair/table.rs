@@ -30,7 +30,7 @@ use crate::url::NormalUrl;
 
 /// A visit of a page, according to its archive record.
 #[derive(Debug)]
-pub(super) struct Visit {
+pub(super) struct ArchivedVisit {
     pub(super) fingerprint: Fingerprint,
     pub(super) kind: Kind,
     pub(super) depth: u32,
@@ -45,7 +45,7 @@ pub(super) struct Visit {
     pub(super) digest: u64,
 }
 
-impl Visit {
+impl ArchivedVisit {
     /// Describes the visit of an archive record, except for its digest.
     pub(super) fn of(record: &Stored, url: &NormalUrl, kind: Kind, depth: u32, file: u64) -> Self {
         let field = |name: &str| record.field(name).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Visit {
 
 /// A page as the archive has it.
 #[derive(Debug)]
-struct Archived {
+struct ArchivedPage {
     record: Record,
     /// The name of the archive record with its content.
     content: u64,
@@ -80,26 +80,26 @@ struct Archived {
 
 /// The rows of the new table.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct TableRows {
     /// Those in the journal.
     pub(super) journaled: BTreeMap<PageId, Record>,
-    archived: BTreeMap<u128, Archived>,
+    archived: BTreeMap<u128, ArchivedPage>,
     /// Digests of contents, by the names of their records.
     digests: HashMap<u64, u64>,
 }
 
 /// A table that is written and does not replace the old one yet.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenTable {
     folder: PathBuf,
     pub(super) n_pages: u32,
     /// Number of rows from the archive.
     pub(super) n_restored: u64,
 }
 
-impl Rows {
+impl TableRows {
     /// Takes a visit. Those of a page come in the order of time.
-    pub(super) fn take(&mut self, visit: &Visit) {
+    pub(super) fn take(&mut self, visit: &ArchivedVisit) {
         let digest = match visit.refers_to {
             Some(name) => self.digests.get(&name).copied().unwrap_or(0),
             None => visit.digest,
@@ -108,14 +108,14 @@ impl Rows {
             self.digests.insert(visit.name, digest);
         }
         match self.archived.entry(visit.fingerprint.key()) {
-            Entry::Vacant(entry) => drop(entry.insert(Archived::new(visit, digest))),
+            Entry::Vacant(entry) => drop(entry.insert(ArchivedPage::new(visit, digest))),
             Entry::Occupied(mut entry) => entry.get_mut().visit(visit, digest),
         }
     }
 
     /// Writes the new table beside the old one, in the directory of a crawl.
-    pub(super) fn write(mut self, folder: &Path) -> Result<Written, Error> {
-        let mut written = Written {
+    pub(super) fn write(mut self, folder: &Path) -> Result<WrittenTable, Error> {
+        let mut written = WrittenTable {
             folder: folder.join(TABLE),
             n_pages: 0,
             n_restored: 0,
@@ -149,8 +149,8 @@ impl Rows {
     }
 }
 
-impl Archived {
-    fn new(visit: &Visit, digest: u64) -> Self {
+impl ArchivedPage {
+    fn new(visit: &ArchivedVisit, digest: u64) -> Self {
         let mu = importance(visit.kind, BASE);
         Self {
             record: Record {
@@ -173,7 +173,7 @@ impl Archived {
         }
     }
 
-    fn visit(&mut self, visit: &Visit, digest: u64) {
+    fn visit(&mut self, visit: &ArchivedVisit, digest: u64) {
         let record = &mut self.record;
         match visit.status {
             304 => record.statistics.visit(visit.date, false),
@@ -223,7 +223,7 @@ impl Record {
     }
 }
 
-impl Written {
+impl WrittenTable {
     fn new_path(&self) -> PathBuf {
         self.folder.join("records.new")
     }
