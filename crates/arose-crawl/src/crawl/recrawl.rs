@@ -470,8 +470,8 @@ impl Crawl {
         is_limited && self.recrawl.n_new < 1.0
     }
 
-    /// Returns the share of the turns of a host that visits have while new URLs wait there. If hosts
-    /// may be asked less often than pages are due, new URLs would otherwise never have a turn.
+    /// Returns the share of the turns of a host that visits have while new URLs wait there. If more
+    /// visits are due than a host may get requests, new URLs would otherwise never have a turn.
     pub(super) fn visit_share(&self, host: HostId) -> f32 {
         match self.has_spent_new() || !self.frontier.admits_pages(host) {
             true => 1.0,

@@ -3,9 +3,10 @@
 //! The order is a file `refresh` in the directory of the crawl, with one URL per line. A running
 //! crawl takes it within a second, and a crawl that is started later takes it at once: it renames
 //! the file to `refresh.taken`, so that the next order is another file, and removes it when the
-//! pages have been looked up. The pages go to the front of the queues of their hosts, with the usual
-//! delays. The result is a file `refresh.answer` with one line per URL: the seconds until its turn,
-//! or why it has none. Of several programs that give orders, one at a time waits for the answer.
+//! pages have been looked up. The pages go to the front of the queues of their hosts, with the
+//! usual delays. The result is a file `refresh.answer` with one line per URL: the seconds until its
+//! turn, or why it has none. Of several programs that give orders, one at a time waits for the
+//! result.
 
 use std::collections::HashSet;
 
@@ -68,9 +69,9 @@ impl Refresh {
 }
 
 /// Makes the crawl in a directory visit pages as soon as politeness allows, and returns what
-/// happens to each. A URL that ends in `*` stands for all fetched pages whose URLs have this prefix,
-/// and a fetched sitemap or feed for itself and the pages that it lists. If no crawl is running
-/// there, the next one visits them first.
+/// happens to each. A URL that ends in `*` stands for all fetched pages whose URLs have this
+/// prefix, and a fetched sitemap or feed for itself and the pages that it lists. If no crawl is
+/// running there, the next one visits them first.
 ///
 /// # Errors
 ///
@@ -93,8 +94,8 @@ pub fn refresh(folder: &Path, urls: &[String]) -> Result<Vec<(String, Refresh)>,
     let n_urls = before.lines().count() + wanted.len();
     if n_urls > MAX_URLS {
         return Err(Error::Settings(format!(
-            "{n_urls} pages are wanted at once, more than {MAX_URLS}; pass fewer, or visit all pages \
-             with `--recrawl`"
+            "{n_urls} pages are more than the {MAX_URLS} that can be visited at once; pass fewer, \
+             or visit all pages with `--recrawl`"
         )));
     }
     let text = format!("{before}{}\n", wanted.join("\n"));
@@ -140,8 +141,8 @@ fn unanswered(folder: &Path) -> Error {
     Error::Settings(format!("the crawl in `{folder}` does not respond"))
 }
 
-/// Returns the URLs without repetitions, and in place of prefixes and after lists the pages that they
-/// stand for.
+/// Returns the URLs without repetitions, and in place of prefixes and after lists the pages that
+/// they stand for.
 fn expand(folder: &Path, urls: &[String]) -> Result<Vec<String>, Error> {
     let (prefixes, plain): (Vec<&String>, Vec<&String>) =
         urls.iter().partition(|url| url.ends_with('*'));

@@ -286,7 +286,8 @@ impl Host {
     }
 
     /// Removes and returns the URL whose turn it is: first the pages to be visited again, then new
-    /// URLs. Failed URLs come after all others; otherwise a page that always fails would block them.
+    /// URLs. Failed URLs come after all others; otherwise a page that always fails would block
+    /// them.
     pub(crate) fn pop(&mut self) -> Option<Turn> {
         if self.holds_queue {
             return self.retries.pop_front();
@@ -301,8 +302,8 @@ impl Host {
         entry.or_else(|| self.last.as_mut()?.pop())
     }
 
-    /// As [`Self::pop`], but while both wait, visits have this share of the turns. Pages that a user
-    /// waits for come first in any case.
+    /// As [`Self::pop`], but while both wait, visits have this share of the turns. Pages that a
+    /// user waits for come first in any case.
     pub(crate) fn pop_shared(&mut self, share: f32) -> Option<Turn> {
         let first = self.again.as_ref().and_then(|again| again.first());
         let is_shared = first.is_some_and(|first| !first.is_urgent());

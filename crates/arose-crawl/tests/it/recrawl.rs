@@ -670,7 +670,8 @@ fn statistics_survive_kills() {
     }
 }
 
-/// What is known of pages, except for what no archive has: the importance, and what follows from it.
+/// What is known of pages, except for what no archive has: the importance, and what follows from
+/// it.
 fn known(pages: &BTreeMap<String, PageInfo>) -> BTreeMap<&str, String> {
     let known = |page: &PageInfo| {
         let PageInfo {
