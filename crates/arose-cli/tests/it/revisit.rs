@@ -359,8 +359,8 @@ fn issue_25_a_running_crawl_is_asked_for_a_page() {
     let body = format!("{{\"urls\": [\"{changed}\", \"{}\"]}}", site.url("never"));
     let answer = request(&address, "POST /api/refresh", &body);
     assert!(answer.contains("200 OK"), "{answer}");
-    let json: Value = serde_json::from_str(&answer[answer.find('{').unwrap()..]).unwrap();
-    let pages = &json["pages"];
+    let body: Value = serde_json::from_str(&answer[answer.find('{').unwrap()..]).unwrap();
+    let pages = &body["pages"];
     assert_eq!(pages[0]["url"], changed, "{answer}");
     assert_eq!(pages[0]["state"], "queued", "{answer}");
     assert!(pages[0]["seconds"].as_f64() < Some(5.0), "{answer}");
