@@ -1,7 +1,6 @@
 //! Tests of sessions with known output.
 //!
-//! Each file in `tests/golden` is a console session, and so are the README and some pages of
-//! `docs/`. To write the current output, and review it before committing: `TRYCMD=overwrite cargo
+//! Each file in `tests/golden` is a console session, and so are some pages of `docs/`. To write the current output, and review it before committing: `TRYCMD=overwrite cargo
 //! test -p arose-cli golden`.
 
 #[test]
@@ -10,7 +9,6 @@ fn sessions() {
     std::env::set_current_dir(root).unwrap();
     trycmd::TestCases::new()
         .case("crates/arose-cli/tests/golden/*.md")
-        .case("README.md")
         .case("docs/commands.md")
         .case("docs/guide-engines.md")
         .case("docs/guide-measure.md")

@@ -61,7 +61,7 @@ pub fn open(
     description: &Description,
     pages: &Rc<Pages>,
 ) -> Result<(Box<dyn Engine>, Vocabulary), Error> {
-    let Some(path) = &description.folder else {
+    let Some(path) = &description.directory else {
         return Ok((Box::new(Http::new(description, pages)?), Vocabulary::new()));
     };
     let folder = Folder::open(path)?;

@@ -57,7 +57,7 @@ fn search_collapses_expands_and_turns_pages() {
 fn queries_that_make_no_sense_are_explained() {
     let server = start(&pages(), None);
     for (query, text) in [
-        ("%22rose", "unclosed quote, at character 1"),
+        ("%22rose", "character 1 of the query: unclosed quote"),
         ("(rose", "unclosed parenthesis"),
         ("author:x", "no field `author`"),
         ("%00%01", "missing word"),
