@@ -105,8 +105,10 @@ pub(crate) fn run(
         let sites = made.iter().flatten();
         progress.advance(sites.map(|site| site.docs.len() as u64).sum())?;
     }
-    progress.advance(lots.large.n_docs())?;
-    if let Some(pages) = lots.large.finish()? {
+    let Lots { docs, large, .. } = lots;
+    drop(docs);
+    progress.advance(large.n_docs())?;
+    if let Some(pages) = large.finish()? {
         large_sites::run(&pages, read, n_tokens, &sketches, config, progress)?;
         let mut framed = Scan::<Framed>::open(&folder.join(LARGE_COUNTS))?;
         while let Some(framed) = framed.next()? {
