@@ -58,13 +58,13 @@ enum Command {
     /// Reports the first damaged file. Changes nothing.
     #[command(after_help = "Examples:
   arose index verify seen")]
-    Verify(Folder),
+    Verify(IndexDir),
     /// Reclaim the space of removed documents and merge all sorted runs.
     ///
     /// Needs disk space for a second copy of the index until it is done.
     #[command(after_help = "Examples:
   arose index compact seen")]
-    Compact(Folder),
+    Compact(IndexDir),
 }
 
 /// Create an empty index.
@@ -168,7 +168,7 @@ struct StatusOptions {
 
 /// The options of commands that take only an index.
 #[derive(clap::Args)]
-struct Folder {
+struct IndexDir {
     /// Directory of the index
     #[arg(value_name = "INDEX")]
     folder: PathBuf,
@@ -344,7 +344,7 @@ fn bytes_on_disk(folder: &Path) -> anyhow::Result<u64> {
     Ok(sizes.map(|file| file.len()).sum())
 }
 
-fn verify(options: &Folder) -> anyhow::Result<Outcome> {
+fn verify(options: &IndexDir) -> anyhow::Result<Outcome> {
     passages::refuse(&options.folder, "verify")?;
     let verified = index::verify(&options.folder)?;
     remark(format_args!(
@@ -356,7 +356,7 @@ fn verify(options: &Folder) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-fn compact(options: &Folder) -> anyhow::Result<Outcome> {
+fn compact(options: &IndexDir) -> anyhow::Result<Outcome> {
     passages::refuse(&options.folder, "compact")?;
     let index = Index::open(&options.folder)?;
     let before = index.status()?;
