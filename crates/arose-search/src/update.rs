@@ -361,7 +361,7 @@ impl Update<'_> {
             let key = key_in_run(doc, &detail);
             let row = match runs.0[run].is_wanted {
                 // All rows of the run are already in the index, as the first pass has found.
-                false => self.rows(key).unwrap_or_default(),
+                false => self.row_of(key).unwrap_or_default(),
                 true => {
                     let document = texts.find(run, detail.position.unwrap_or_default());
                     if document.is_none() {
@@ -387,7 +387,7 @@ impl Update<'_> {
         document: Option<&Document>,
     ) -> Result<u64, Error> {
         let row = row_in_run(key, document);
-        if self.rows(key) != Some(row) {
+        if self.row_of(key) != Some(row) {
             let entry = Entry {
                 row,
                 key,
@@ -411,7 +411,7 @@ impl Update<'_> {
             };
             self.add(&entry)?;
         }
-        Ok(all)
+        Ok(row)
     }
 
     /// Adds the new rows of archives and returns all rows that belong to them. Pages that the
