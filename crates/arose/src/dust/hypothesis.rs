@@ -94,9 +94,9 @@ impl Hypothesis {
         key(&format!("{site} {rule}"))
     }
 
-    /// Returns the current share of its deferred URLs that are fetched nevertheless, given the share
-    /// in the long run and the number of pages of its site. The first URLs of a rule that a person
-    /// switched on without evidence are all fetched.
+    /// Returns the current share of its deferred URLs that are fetched nevertheless, given the
+    /// share in the long run and the number of pages of its site. The first URLs of a rule that a
+    /// person switched on without evidence are all fetched.
     pub(super) fn audit_share(&self, general: f64, of_site: &OfSite, n_pages: u32) -> f64 {
         let standing = &self.standing;
         if standing.n_same == 0 && standing.n_deferred <= UNTESTED {
