@@ -14,8 +14,8 @@
 //! do, by the crate `url`.
 //!
 //! *Session IDs.* Servers that track visitors without cookies write a session ID into every link:
-//! `;jsessionid=…` in the path, `?PHPSESSID=…` in the query. [`SessionIds::Drop`] removes those whose
-//! name is known to carry nothing else. It is off by default, because it goes beyond the RFC.
+//! `;jsessionid=…` in the path, `?PHPSESSID=…` in the query. [`SessionIds::Drop`] removes those
+//! whose name is known to carry nothing else. It is off by default, because it goes beyond the RFC.
 //!
 //! Some changes are *never* made: sorting parameters, collapsing `//`, removing `index.html` or
 //! `www.`. Each would be correct on most sites and lose pages on the others.

@@ -1,8 +1,8 @@
 //! Full-text search over documents, with near duplicates collapsed into one result.
 //!
-//! A [`SearchDir`] is the output of `arose dedup`, or a directory of web archives. [`update()`] builds
-//! or updates its index. [`Index::search`] runs a [`Query`] and returns exact counts and the best
-//! [`Hit`]s. Each hit stands for all matching documents of its cluster. A cluster is a kept
+//! A [`SearchDir`] is the output of `arose dedup`, or a directory of web archives. [`update()`]
+//! builds or updates its index. [`Index::search`] runs a [`Query`] and returns exact counts and the
+//! best [`Hit`]s. Each hit stands for all matching documents of its cluster. A cluster is a kept
 //! document and the documents dropped for it, or a page of a crawl and the pages that the crawler
 //! recorded as its duplicates.
 //!

@@ -1,7 +1,8 @@
 //! Tests of sessions with known output.
 //!
-//! Each file in `tests/golden` is a console session, and so are some pages of `docs/`. To write the current output, and review it before committing: `TRYCMD=overwrite cargo
-//! test -p arose-cli golden`.
+//! Each file in `tests/golden` is a console session, and so are some pages of `docs/`. To write the
+//! current output, and review it before committing: `TRYCMD=overwrite cargo test -p arose-cli
+//! golden`.
 
 #[test]
 fn sessions() {
