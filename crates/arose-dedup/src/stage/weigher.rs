@@ -63,6 +63,11 @@ impl Weigher {
 
     pub(crate) fn shingle(&self, tokens: &[u64], shingles: &mut Vec<u64>) {
         shingles.clear();
+        self.shingles_into(tokens, shingles);
+    }
+
+    /// Appends the shingles of a text.
+    pub(crate) fn shingles_into(&self, tokens: &[u64], shingles: &mut Vec<u64>) {
         self.shingler.shingles_into(tokens, shingles);
     }
 
@@ -113,7 +118,7 @@ impl Weigher {
 
 /// Computes for each position the number at the nearest sampled position, the first of two equally
 /// near ones; zero if there is no sample.
-fn nearest(sampled: &[(usize, Others)], n: usize) -> Vec<Others> {
+pub(crate) fn nearest(sampled: &[(usize, Others)], n: usize) -> Vec<Others> {
     let mut numbers = Vec::with_capacity(n);
     for (place, &(position, number)) in sampled.iter().enumerate() {
         // Halfway to the next.
