@@ -42,7 +42,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let micros = (cpu_seconds()? - start) * 1e6 / (n_hosts * n_pages) as f64;
-    print(&format!("{policy}: {micros:.1} µs per page, {n_new} new, {}", peak()?));
+    print(&format!(
+        "{policy}: {micros:.1} µs per page, {n_new} new, {}",
+        peak()?
+    ));
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use super::own::{self, Weighing};
 use super::settings::{FeatureKeys, Kind, N_FEATURES, Settings};
 use super::sketch::{Sketch, samples_of};
 use crate::marks::{MarkTables, Marks};
-use crate::scheme::{Bands, Tables as _};
+use crate::scheme::{Bands, KeyTables as _};
 
 /// Number of bits of a hash that an index stores. Among `n` entries, a key that is not in the index
 /// matches `n / 2^35` by chance: 0.012 for 20 million documents of 20 keys.
@@ -32,7 +32,7 @@ pub(super) fn prefix_of(key: u64) -> u64 {
 
 /// Computes keys and compares candidates.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct KeyPlan {
     pub(super) settings: Settings,
     /// Number of words of a sketch.
     pub(super) n_words: usize,
@@ -55,7 +55,7 @@ const NAMES: usize = 0;
 const DIGESTS: usize = 1;
 const FIRST_OF_SKETCH: usize = 2;
 
-impl Plan {
+impl KeyPlan {
     pub(super) fn new(settings: &Settings) -> Self {
         let (n_words, policy) = (settings.n_words(), settings.policy());
         let n_tables = FIRST_OF_SKETCH + N_FEATURES.max(20) + n_words.max(64);
@@ -174,9 +174,9 @@ impl Plan {
     }
 
     /// Returns the test of candidates for a sketch.
-    pub(super) fn test<'a>(&'a self, sketch: &Sketch) -> Test<'a> {
+    pub(super) fn test<'a>(&'a self, sketch: &Sketch) -> CandidateTest<'a> {
         let tables = self.marks.as_ref().filter(|_| !sketch.words.is_empty());
-        Test {
+        CandidateTest {
             digest: sketch.digest,
             marks: tables.map(|tables| (tables, own::marks_of(&sketch.words))),
         }
@@ -273,12 +273,12 @@ impl Plan {
 
 /// The test of a run that rules out most candidates before they are compared. Only the policy
 /// `content` needs it, whose comparison takes long.
-pub(super) struct Test<'a> {
+pub(super) struct CandidateTest<'a> {
     digest: Digest,
     marks: Option<(&'a MarkTables, Marks)>,
 }
 
-impl Test<'_> {
+impl CandidateTest<'_> {
     pub(super) fn passes(&self, other: &Sketch) -> bool {
         let Some((tables, marks)) = &self.marks else {
             return true;

@@ -249,13 +249,13 @@ fn weight_of(code: u8) -> f64 {
 }
 
 /// The word pairs of a decoded sketch that are in a sample.
-struct Kept {
+struct KeptPairs {
     /// In text order.
     hashes: Vec<u16>,
     weights: Weights,
 }
 
-impl Kept {
+impl KeptPairs {
     /// Decodes the part of a sketch after its marks.
     fn of(bytes: &[u8], rate: u8) -> Self {
         let n = usize::from(u16::from_le_bytes([bytes[0], bytes[1]])).min(MAX_KEPT);
@@ -286,7 +286,7 @@ pub(super) fn score(a: &[u64], b: &[u64]) -> Score {
     let [a, b] = [a, b].map(|bytes| &bytes[size_of::<Marks>()..]);
     // The samples of the coarser rate of both.
     let rate = a[2].max(b[2]);
-    let [a, b] = [a, b].map(|bytes| Kept::of(bytes, rate));
+    let [a, b] = [a, b].map(|bytes| KeptPairs::of(bytes, rate));
     let matches = matches(&a.hashes, &b.hashes);
     let mut score =
         SCORER.with_borrow_mut(|scorer| scorer.score_matches([&a.weights, &b.weights], matches));

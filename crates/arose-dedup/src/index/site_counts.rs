@@ -13,16 +13,16 @@
 //! from one end to the other, and its file is sorted already. With eight million slots, another key
 //! agrees in 40 bits with probability 1.2e-5.
 //!
-//! Tables of two sets of pages are merged by adding their numbers ([`SiteCounts::add`]).
+//! Tables of two sets of pages are merged by adding their numbers ([`SiteCountTable::add`]).
 
 use std::path::Path;
 
 use super::Error;
-use super::file::{Content, Fields, Sealer, read_sealed};
+use super::file::{Content, NumberReader, Sealer, read_sealed};
 
 /// Keys and their numbers.
 #[derive(Debug, Clone)]
-pub(super) struct SiteCounts {
+pub(super) struct SiteCountTable {
     /// Key and number; zero if it is free. The last [`MAX_SHIFT`] slots are the place of no key.
     slots: Vec<u64>,
     n_keys: usize,
@@ -47,7 +47,7 @@ const OFTEN: usize = 1 << 12;
 /// Number of keys that are looked up together.
 const BATCH: usize = 64;
 
-impl SiteCounts {
+impl SiteCountTable {
     /// Creates an empty table with about this maximum number of keys, rounded to a possible size.
     pub(super) fn new(max_keys: u32) -> Self {
         let max_places = (max_keys as usize * 4 / 3).next_power_of_two();
@@ -102,7 +102,7 @@ impl SiteCounts {
         }
     }
 
-    /// Inserts a key at the position that [`SiteCounts::find`] returned, if there is a free slot
+    /// Inserts a key at the position that [`SiteCountTable::find`] returned, if there is a free slot
     /// near it.
     fn insert(&mut self, at: usize, key: u64, n: u64) -> bool {
         if (1..key & !NUMBER).contains(&self.slots[at]) {
@@ -148,7 +148,7 @@ impl SiteCounts {
         sealer.seal()
     }
 
-    /// Reads the format that [`SiteCounts::write`] writes.
+    /// Reads the format that [`SiteCountTable::write`] writes.
     pub(super) fn read(path: &Path, check: u64, max_keys: u32) -> Result<Self, Error> {
         let (body, found) = read_sealed(Content::SiteCounts, path)?;
         if found != check || !body.len().is_multiple_of(12) {
@@ -161,7 +161,7 @@ impl SiteCounts {
         let n_places = (body.len() / 12 * 4 / 3 + 1).next_power_of_two();
         let n_places = n_places.clamp(MIN_PLACES, counts.max_places);
         counts.slots = vec![0; n_places + MAX_SHIFT];
-        let mut fields = Fields::new(&body, path);
+        let mut fields = NumberReader::new(&body, path);
         while !fields.is_empty() {
             counts.add(fields.u64()?, fields.u32()?);
         }
@@ -259,8 +259,8 @@ mod tests {
         let mut random = SplitMix::new(24);
         let mut expected: BTreeMap<u64, u32> = BTreeMap::new();
         let (mut all, mut halves) = (
-            SiteCounts::new(1 << 16),
-            [(); 2].map(|()| SiteCounts::new(1 << 16)),
+            SiteCountTable::new(1 << 16),
+            [(); 2].map(|()| SiteCountTable::new(1 << 16)),
         );
         for i in 0..20_000 {
             let key = mix(random.below(3000) * random.below(3000));
@@ -278,17 +278,17 @@ mod tests {
         let path = folder.path().join("counts");
         let check = all.write(&path).unwrap();
         assert_eq!(merged.write(&path).unwrap(), check);
-        let read = SiteCounts::read(&path, check, 1 << 16).unwrap();
+        let read = SiteCountTable::read(&path, check, 1 << 16).unwrap();
         assert!(!read.is_changed());
         let listed: BTreeMap<u64, u32> = read.iter().collect();
         assert_eq!(listed, expected);
-        assert!(SiteCounts::read(&path, !check, 1 << 16).is_err());
+        assert!(SiteCountTable::read(&path, !check, 1 << 16).is_err());
     }
 
     /// The table keeps its maximum size for any number of keys, and repeated keys stay.
     #[test]
     fn issue_24_counts_are_bounded() {
-        let mut counts = SiteCounts::new(3000);
+        let mut counts = SiteCountTable::new(3000);
         for i in 0..200_000_u64 {
             counts.add(mix(i), 1);
             counts.add(mix(u64::MAX - i % 20), 1);
@@ -298,7 +298,7 @@ mod tests {
             assert_eq!(counts.get(mix(u64::MAX - i)), 10_000);
         }
         // All keys are equally frequent, so that half of them would be all.
-        let mut even = SiteCounts::new(3000);
+        let mut even = SiteCountTable::new(3000);
         (0..4000).for_each(|i| even.add(mix(i), 1));
         assert!(even.get(mix(3999)) == 1 && even.n_keys < 3000);
     }
