@@ -36,7 +36,6 @@ pub(super) const N_WORDS: usize =
 
 /// Weighs documents and computes their stored sketches.
 pub(super) struct Weighing {
-    weigher: Weigher,
     marker: Marker,
 }
 
@@ -59,7 +58,6 @@ pub(super) struct Weighed {
 impl Weighing {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            weigher: Weigher::online(),
             marker: Marker::of_seed(seed),
         }
     }
@@ -78,7 +76,7 @@ impl Weighing {
             room.counted.clear();
             room.keys.clear();
             for (position, &shingle) in pairs.shingles.iter().enumerate() {
-                if self.weigher.counts(shingle) {
+                if Weigher::counts_online(shingle) {
                     room.counted.push((position, 0));
                     room.keys.push(key(shingle, site));
                 }
@@ -121,9 +119,9 @@ pub(super) fn page_keys(sketch: &Sketch) -> Vec<u64> {
     let Some(pairs) = pairs.filter(|pairs| !pairs.shingles.is_empty()) else {
         return Vec::new();
     };
-    let (site, weigher) = (site_salt(sketch), Weigher::online());
+    let site = site_salt(sketch);
     let shingles = pairs.shingles.iter().copied();
-    let counted = shingles.filter(|&shingle| weigher.counts(shingle));
+    let counted = shingles.filter(|&shingle| Weigher::counts_online(shingle));
     let mut keys: Vec<u64> = counted.map(|shingle| key(shingle, site)).collect();
     keys.sort_unstable();
     keys.dedup();

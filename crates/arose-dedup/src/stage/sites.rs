@@ -5,7 +5,7 @@
 //! without a URL form one site, in which each text is a page, however often it occurs. On sites
 //! with fewer than [`MIN_PAGES`] pages, repeated text does not count ([`arose::content::weight`]).
 //!
-//! Documents are processed site by site. The word pairs of a site are counted in a table that fits
+//! Documents are processed site by site. The word pairs of a site are counted in tables that fit
 //! into the cache ([`SiteTable`]). The counts are used immediately for the marks of its documents
 //! ([`Marks`]), by which candidates are found. They are also written as the number of other pages
 //! of every word pair, from which verification computes its weights. Sites that are too large for
@@ -14,7 +14,7 @@
 //! counted, and every position of a text uses the count of the nearest counted one.
 //!
 //! Disk: 16 bytes per word pair of a site that enough pages contain, 2 per word pair of a document
-//! with such a word pair, the marks per document, and 32 per document while they are sorted.
+//! with such a word pair, the marks per document, and 40 per document while they are sorted.
 //! Memory: an eighth of the allowance for the sorter, and a quarter for the current sites.
 
 use std::ops::Range;
@@ -55,8 +55,8 @@ const OTHERS: &str = "others";
 const LOT_TOKENS: u64 = 1 << 17;
 /// Maximum number of tokens of a site that is counted in the cache.
 const SITE_TOKENS: u64 = 1 << 20;
-/// Maximum bytes of memory per token of a site: an element, its position, an entry of the table,
-/// and the spare capacity of growing vectors.
+/// Maximum bytes of memory per token of a site: a word pair and its place, four counters, an entry
+/// of the table, and the spare capacity of growing vectors.
 const BYTES_PER_TOKEN: u64 = 76;
 
 /// The results of the stage.

@@ -49,7 +49,8 @@ impl Weigher {
         })
     }
 
-    /// Creates a weigher for an index, which counts pages as they are added.
+    /// Creates a weigher that counts as an index does.
+    #[cfg(test)]
     pub(crate) fn online() -> Self {
         Self::every(ONLINE)
     }
@@ -74,6 +75,11 @@ impl Weigher {
     /// Returns whether a shingle is counted.
     pub(crate) fn counts(&self, shingle: u64) -> bool {
         !self.is_sampled() || mix(shingle).is_multiple_of(self.every)
+    }
+
+    /// Returns whether an index counts a shingle.
+    pub(crate) fn counts_online(shingle: u64) -> bool {
+        mix(shingle).is_multiple_of(ONLINE)
     }
 
     /// Computes the weight of the shingle at each position, given the number of other pages that
