@@ -103,7 +103,8 @@ impl SiteCountTable {
         }
     }
 
-    /// Inserts a key at the position that [`SiteCountTable::find`] returned, if a free slot is near.
+    /// Inserts a key at the position that [`SiteCountTable::find`] returned. Returns whether a free
+    /// slot is near.
     fn insert(&mut self, at: usize, key: u64, n: u64) -> bool {
         if (1..key & !NUMBER).contains(&self.slots[at]) {
             return false;
