@@ -21,7 +21,7 @@ use bytemuck::Zeroable;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::chunks::{ChunkReader, Place};
+use super::chunks::{ChunkPlace, ChunkReader};
 use super::document::{Copies, Docs};
 use super::stars::Taken;
 use super::wire::{Cursor, Message, Sink, records, torn};
@@ -87,15 +87,15 @@ impl Step for Gather {
 }
 
 /// The step that decides. Exact duplicates arrive first, then records, then tokens.
-pub(super) struct Decisions {
+pub(super) struct DecideContained {
     least: Threshold,
     config: Config,
     context: Context,
     chunks: Option<ChunkReader>,
-    columns: Option<Columns>,
+    columns: Option<GatheredColumns>,
 }
 
-impl Decisions {
+impl DecideContained {
     pub(super) fn new(config: &Config, context: Context) -> Result<Self, Error> {
         let Criterion::Contained(least) = config.policy.criterion else {
             return Err(Error::Message {
@@ -120,7 +120,7 @@ impl Decisions {
             return records(&message.bytes);
         };
         let mut cursor = Cursor(&message.bytes);
-        let (part, place) = (cursor.record()?, cursor.record::<Place>()?);
+        let (part, place) = (cursor.record()?, cursor.record::<ChunkPlace>()?);
         let mut bytes = vec![0; place.n_bytes as usize];
         chunks.read(part, place.start, &mut bytes)?;
         records(&bytes)
@@ -183,21 +183,21 @@ const STAGES: [&str; 5] = ["read", "exact", "candidates", "verify", "cluster"];
 const WAITING: &str = "waiting";
 
 /// The columns of a local run, while they are written.
-struct Columns {
+struct GatheredColumns {
     folder: TempDir,
     copies: Option<Sorter<Copied>>,
     waiting: Writer<DocRecord>,
-    texts: Option<Texts>,
+    texts: Option<GatheredTexts>,
 }
 
 /// The columns of documents, from the first tokens on.
-struct Texts {
+struct GatheredTexts {
     waiting: Scan<DocRecord>,
     docs: Writer<DocRecord>,
     tokens: TokenWriter,
 }
 
-impl Columns {
+impl GatheredColumns {
     fn create(config: &Config) -> Result<Self, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("create", &std::env::temp_dir()))?;
         for stage in STAGES {
@@ -221,10 +221,10 @@ impl Columns {
         self.copies.as_mut().expect("not finished")
     }
 
-    fn texts(&mut self) -> Result<&mut Texts, Error> {
+    fn texts(&mut self) -> Result<&mut GatheredTexts, Error> {
         if self.texts.is_none() {
             self.waiting.flush()?;
-            self.texts = Some(Texts {
+            self.texts = Some(GatheredTexts {
                 waiting: Scan::open(&self.folder.path().join(WAITING))?,
                 docs: Writer::create(&self.path("read", DOCS))?,
                 tokens: TokenWriter::create(None, &self.folder.path().join("read"))?,
@@ -246,7 +246,7 @@ impl Columns {
     }
 }
 
-impl Texts {
+impl GatheredTexts {
     /// Writes the documents of these tokens; if they are the last ones, also those without tokens.
     fn push(&mut self, mut tokens: &[u64], is_last: bool) -> Result<(), Error> {
         while (is_last || !tokens.is_empty())
@@ -273,10 +273,10 @@ impl Texts {
     }
 }
 
-impl Step for Decisions {
+impl Step for DecideContained {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
         if self.columns.is_none() {
-            self.columns = Some(Columns::create(&self.config)?);
+            self.columns = Some(GatheredColumns::create(&self.config)?);
         }
         if message.kind == kind::TEXTS {
             let tokens = self.tokens(message)?;
