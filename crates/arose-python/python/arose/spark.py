@@ -421,7 +421,7 @@ def dedup(
         options.update(gather=gather, input_bytes=input_bytes, runner=runner)
         return dedup_frame(spark, partitions=partitions, **options)
     if inputs is None or output is None:
-        raise TypeError("pass inputs and output, or a DataFrame in place of the session")
+        raise TypeError("pass inputs and output, or a Spark DataFrame in place of the session")
     order = put_in_order if gather else in_order
     output = os.fspath(output)
     is_shared = not _store.is_address(output) or _store.is_object(output)
