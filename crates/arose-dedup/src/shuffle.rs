@@ -54,8 +54,8 @@
 //! them by component (`LATER`), and `versions` forms the groups (`VERSION`, by shard), which
 //! `decide` passes on (`GROUP`).
 //!
-//! Under the policy `contained`, decisions depend on each other. After `contents` and `runs`, `gather`
-//! addresses documents (`RECORDS`), tokens (`TEXTS`) and exact duplicates to one part, and
+//! Under the policy `contained`, decisions depend on each other. After `contents` and `runs`,
+//! `gather` addresses documents (`RECORDS`), tokens (`TEXTS`) and exact duplicates to one part, and
 //! `contained` decides there: `TAKEN`, by shard, and `LINK`.
 //!
 //! The pairs that `stars` outputs pass through `groups`, `fetch` and `verify` again, and clusters
