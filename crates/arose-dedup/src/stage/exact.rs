@@ -34,8 +34,8 @@ struct Content {
     doc: u64,
 }
 
-/// Returns the flag of documents that are never exact duplicates: empty ones, or those without a URL
-/// if URLs are compared.
+/// Returns the flag of documents that are never exact duplicates: empty ones, or those without a
+/// URL if URLs are compared.
 pub(crate) fn alone(config: &Config) -> u16 {
     match config.policy.criterion {
         Criterion::Url => ALONE,
