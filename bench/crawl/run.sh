@@ -113,7 +113,7 @@ exclude = ['\\.($endings)\$']"
 reach = "web"
 [network]
 allow_private = true
-name_servers = ["127.0.0.1:5390"]
+dns_servers = ["127.0.0.1:5390"]
 [duplicates]
 links = "first"
 stale_after = 0

@@ -127,7 +127,7 @@ struct Crawl {
     topic: Option<PathBuf>,
     /// DNS server to use; repeatable
     #[arg(long, value_name = "ADDRESS:PORT")]
-    name_server: Vec<SocketAddr>,
+    dns_server: Vec<SocketAddr>,
     /// Visit pages again when a visit is worth it, until the crawl is stopped; kept for the next
     /// run
     #[arg(long)]
@@ -459,7 +459,7 @@ fn settings(options: &Crawl, folder: &Path) -> anyhow::Result<Settings> {
     if let Some(topic) = &options.topic {
         settings.focus = FocusSettings::read(topic)?;
     }
-    add_new(&mut settings.network.name_servers, &options.name_server);
+    add_new(&mut settings.network.dns_servers, &options.dns_server);
     settings.recrawl.on |= options.recrawl;
     if let Some(per_second) = options.per_second {
         anyhow::ensure!(

@@ -131,7 +131,7 @@ fn settings(server: &Server) -> Settings {
     let mut settings = Settings::default();
     settings.scope.reach = Reach::Web;
     settings.network.allow_private = true;
-    settings.network.name_servers = vec![server.dns];
+    settings.network.dns_servers = vec![server.dns];
     settings.polite.delay = 0.1;
     settings.polite.address_delay = 0.1;
     settings.polite.factor = 0.0;

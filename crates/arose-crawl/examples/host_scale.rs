@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use arose::mix::mix;
 use arose_crawl::connect::{Allowed, Tcp};
-use arose_crawl::resolve::NameServers;
+use arose_crawl::resolve::DnsServers;
 use arose_crawl::{Crawl, Seams, Settings};
 use mimalloc::MiMalloc;
 
@@ -86,7 +86,7 @@ fn open(folder: &Path, is_later: bool) -> Result<Crawl, Box<dyn std::error::Erro
         connector: Rc::new(Tcp {
             addresses: Allowed::Loopback,
         }),
-        resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse()?])?),
+        resolver: Rc::new(DnsServers::new(&["127.0.0.1:53".parse()?])?),
         clock: Box::new(|| Duration::from_secs(1_700_000_000)),
         priority: Box::new(|_, depth| depth),
         is_ours: Box::new(|_| true),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arose::mix::mix;
 use arose_crawl::connect::{Allowed, Tcp};
 use arose_crawl::rehearsal::Queues;
-use arose_crawl::resolve::NameServers;
+use arose_crawl::resolve::DnsServers;
 use arose_crawl::{Crawl, Error, Seams, Settings};
 
 const PER_HOST: u64 = 500;
@@ -35,7 +35,7 @@ fn main() -> Result<(), Error> {
             addresses: Allowed::Loopback,
         }),
         resolver: Rc::new(
-            NameServers::new(&["127.0.0.1:53".parse().expect("an address")]).expect("servers"),
+            DnsServers::new(&["127.0.0.1:53".parse().expect("an address")]).expect("servers"),
         ),
         clock: Box::new(|| Duration::ZERO),
         priority: Box::new(|_, depth| depth),

@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let mut settings = Settings::default();
     settings.network.allow_private = true;
-    settings.network.name_servers = vec![server.dns];
+    settings.network.dns_servers = vec![server.dns];
     settings.polite.delay = 0.0;
     settings.polite.address_delay = 0.0;
     settings.polite.factor = 0.0;

@@ -36,17 +36,17 @@ pub enum NoAddress {
 }
 
 /// Lookups by DNS servers.
-pub struct NameServers {
+pub struct DnsServers {
     resolver: TokioResolver,
 }
 
-impl std::fmt::Debug for NameServers {
+impl std::fmt::Debug for DnsServers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NameServers").finish_non_exhaustive()
+        f.debug_struct("DnsServers").finish_non_exhaustive()
     }
 }
 
-impl NameServers {
+impl DnsServers {
     /// Uses these servers, or those of the system if there are none.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl NameServers {
         let builder = if servers.is_empty() {
             TokioResolver::builder_tokio().map_err(std::io::Error::other)?
         } else {
-            let servers = servers.iter().map(name_server).collect();
+            let servers = servers.iter().map(dns_server).collect();
             let config = ResolverConfig::from_parts(None, Vec::new(), servers);
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
         };
@@ -67,7 +67,7 @@ impl NameServers {
     }
 }
 
-fn name_server(address: &SocketAddr) -> NameServerConfig {
+fn dns_server(address: &SocketAddr) -> NameServerConfig {
     let mut server = NameServerConfig::udp_and_tcp(address.ip());
     let at_port = |mut connection: ConnectionConfig| {
         connection.port = address.port();
@@ -85,7 +85,7 @@ fn set_options(options: &mut ResolverOpts) {
     options.ndots = 0;
 }
 
-impl Resolve for NameServers {
+impl Resolve for DnsServers {
     fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, Result<Addresses, NoAddress>> {
         Box::pin(async move {
             // With a final dot, a host name is looked up as it is and not within the system's

@@ -327,7 +327,7 @@ pub struct Network {
     /// Whether to allow private, loopback and link-local IP addresses.
     pub allow_private: bool,
     /// DNS servers; those of the system if none are set.
-    pub name_servers: Vec<SocketAddr>,
+    pub dns_servers: Vec<SocketAddr>,
     /// A PEM file of certificates to trust in addition to those of the web.
     pub certificates: Option<PathBuf>,
     /// Hosts whose certificates are not verified.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arose::dust::Learner;
 use arose_crawl::connect::{Allowed, Tcp};
-use arose_crawl::resolve::NameServers;
+use arose_crawl::resolve::DnsServers;
 use arose_crawl::settings::Rules;
 use arose_crawl::{Crawl, Seams, Settings};
 use peak_alloc::PeakAlloc;
@@ -31,7 +31,7 @@ fn open_with(folder: &Path, n_warm: usize, excluded: &[&str]) -> Crawl {
         connector: Rc::new(Tcp {
             addresses: Allowed::Loopback,
         }),
-        resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
+        resolver: Rc::new(DnsServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
         clock: Box::new(|| Duration::from_secs(1_700_000_000)),
         priority: Box::new(|_, depth| depth),
         is_ours: Box::new(|_| true),

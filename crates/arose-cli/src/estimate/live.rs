@@ -64,7 +64,7 @@ pub(crate) struct Live {
     allow_private: bool,
     /// DNS server to use; repeatable
     #[arg(long, value_name = "ADDRESS:PORT", requires = "live")]
-    name_server: Vec<SocketAddr>,
+    dns_server: Vec<SocketAddr>,
 }
 
 /// Settings of a walk.
@@ -100,7 +100,7 @@ impl Live {
             settings.polite.address_delay = delay.as_secs_f64();
         }
         settings.network.allow_private |= self.allow_private;
-        settings.network.name_servers.extend(&self.name_server);
+        settings.network.dns_servers.extend(&self.dns_server);
         Ok(settings)
     }
 

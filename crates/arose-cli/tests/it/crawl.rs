@@ -31,7 +31,7 @@ fn crawl(server: &Server, folder: &Path) -> Child {
     ]);
     command
         .arg(folder)
-        .args(["--name-server", &server.dns.to_string()]);
+        .args(["--dns-server", &server.dns.to_string()]);
     command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -186,7 +186,7 @@ fn a_damaged_crawl_is_repaired_by_command() {
         .map(|host| server.web.url(PageId { host, page: 0 }))
         .collect();
     let dns = server.dns.to_string();
-    let mut arguments = vec!["--allow-private", "--delay", "0", "--name-server", &dns];
+    let mut arguments = vec!["--allow-private", "--delay", "0", "--dns-server", &dns];
     arguments.extend(["--pages", "30", "-o", &dir]);
     arguments.extend(seeds.iter().map(String::as_str));
     let (code, text, _) = typed(&arguments);
@@ -267,7 +267,7 @@ fn a_retry_fetches_what_was_lost() {
     server
         .control
         .move_host(1, std::net::Ipv4Addr::new(127, 250, 250, 250));
-    let mut arguments = vec!["--allow-private", "--delay", "0", "--name-server", &dns];
+    let mut arguments = vec!["--allow-private", "--delay", "0", "--dns-server", &dns];
     arguments.extend(["--settings", &settings, "--depth", "0", "-o", &dir]);
     arguments.extend(seeds.iter().map(String::as_str));
     let (code, text, error) = typed(&arguments);
@@ -314,7 +314,7 @@ fn lost_urls_are_counted_and_asked_for_again() {
     let seeds = [0, 1].map(|host: usize| server.web.origin(&server.web.hosts()[host].name) + "/");
     let (dns, dir) = (server.dns.to_string(), dir.display().to_string());
     let settings = settings.display().to_string();
-    let mut arguments = vec!["--allow-private", "--delay", "0", "--name-server", &dns];
+    let mut arguments = vec!["--allow-private", "--delay", "0", "--dns-server", &dns];
     arguments.extend(["--settings", &settings, "-o", &dir]);
     arguments.extend(seeds.iter().map(String::as_str));
     let text = run(&arguments);

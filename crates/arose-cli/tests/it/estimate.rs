@@ -362,7 +362,7 @@ fn a_live_walk() {
         &seed,
         "--live",
         "--allow-private",
-        "--name-server",
+        "--dns-server",
         &names,
         "--delay",
         "0.01",

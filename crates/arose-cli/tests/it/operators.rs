@@ -84,7 +84,7 @@ fn issue_22_the_seeds_are_the_scope() {
         "--allow-private",
         "--delay",
         "0",
-        "--name-server",
+        "--dns-server",
         &dns,
         "-o",
         &dir,
@@ -119,7 +119,7 @@ fn issue_22_the_seeds_are_the_scope() {
 fn start(server: &Server, dir: &Path) -> Child {
     let mut command = arose();
     command.args(["crawl", &home(server), "--allow-private", "--delay", "0.05"]);
-    command.args(["--scope", "web", "--seconds", "120", "--name-server"]);
+    command.args(["--scope", "web", "--seconds", "120", "--dns-server"]);
     command.arg(server.dns.to_string()).arg("-o").arg(dir);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     child.unwrap()
@@ -214,7 +214,7 @@ fn issue_22_the_closing_message_says_what_was_left() {
     let base = [
         "--delay",
         "0",
-        "--name-server",
+        "--dns-server",
         &dns,
         "--contact",
         "me@example.org",
@@ -318,7 +318,7 @@ fn issue_26_the_order_is_explained() {
         "--allow-private",
         "--delay",
         "0",
-        "--name-server",
+        "--dns-server",
         &dns,
         "-o",
         &dir,

@@ -108,7 +108,7 @@ fn issue_22_documentation_replays_with_its_styles() {
     command.args([
         "--scope",
         "host",
-        "--name-server",
+        "--dns-server",
         &server.dns.to_string(),
         "-o",
     ]);

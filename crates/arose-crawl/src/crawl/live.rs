@@ -198,9 +198,9 @@ fn keep_frozen(new: &mut Settings, old: &Settings) -> Vec<&'static str> {
     );
     network.allow_private = before.allow_private;
     note(
-        "`network.name_servers`",
-        network.name_servers != before.name_servers,
+        "`network.dns_servers`",
+        network.dns_servers != before.dns_servers,
     );
-    network.name_servers.clone_from(&before.name_servers);
+    network.dns_servers.clone_from(&before.dns_servers);
     frozen
 }

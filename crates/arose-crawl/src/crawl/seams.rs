@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::connect::{Allowed, Connect, Tcp};
 use crate::error::Error;
-use crate::resolve::{NameServers, NoNames, Resolve};
+use crate::resolve::{DnsServers, NoNames, Resolve};
 use crate::settings::Settings;
 use crate::url::NormalUrl;
 
@@ -52,7 +52,7 @@ impl Seams {
             (false, "") => return Err(Error::Settings(NO_CONTACT.to_owned())),
             (false, _) => Allowed::Public,
         };
-        let names = NameServers::new(&settings.network.name_servers);
+        let names = DnsServers::new(&settings.network.dns_servers);
         let names = names.map_err(|error| Error::Settings(format!("no DNS servers: {error}")))?;
         Ok(Self {
             connector: Rc::new(Tcp { addresses }),

@@ -40,7 +40,7 @@ fn careful(dns: std::net::SocketAddr) -> arose_crawl::Settings {
     let mut settings = arose_crawl::Settings::default();
     settings.scope.reach = arose_crawl::settings::Reach::Web;
     settings.network.allow_private = true;
-    settings.network.name_servers = vec![dns];
+    settings.network.dns_servers = vec![dns];
     settings.polite.delay = DELAY.as_secs_f64();
     settings.polite.address_delay = DELAY.as_secs_f64();
     settings.polite.factor = 0.0;

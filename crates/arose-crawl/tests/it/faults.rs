@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arose_crawl::connect::{Allowed, Tcp};
 use arose_crawl::counters::{Counter, Failure, Refusal};
-use arose_crawl::resolve::NameServers;
+use arose_crawl::resolve::DnsServers;
 use arose_crawl::settings::DuplicateLinks;
 use arose_crawl::{Control, Crawl, End, Seams, Settings};
 use testweb::{Config, Fault, Kind, Names, PageCount, Robots, Server};
@@ -259,7 +259,7 @@ pub(crate) fn seams(settings: &Settings, clock: Box<dyn Fn() -> Duration>) -> Se
         connector: Rc::new(Tcp {
             addresses: Allowed::Loopback,
         }),
-        resolver: Rc::new(NameServers::new(&settings.network.name_servers).unwrap()),
+        resolver: Rc::new(DnsServers::new(&settings.network.dns_servers).unwrap()),
         clock,
         priority: Box::new(|_, depth| depth),
         is_ours: Box::new(|_| true),
@@ -302,7 +302,7 @@ fn a_million_seeds() {
         connector: Rc::new(Tcp {
             addresses: Allowed::Loopback,
         }),
-        resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
+        resolver: Rc::new(DnsServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
         clock: Box::new(|| Duration::ZERO),
         priority: Box::new(|_, depth| depth),
         is_ours: Box::new(|_| true),

@@ -251,7 +251,7 @@ fn careful(dns: std::net::SocketAddr) -> Settings {
     let mut settings = Settings::default();
     settings.scope.reach = arose_crawl::settings::Reach::Web;
     settings.network.allow_private = true;
-    settings.network.name_servers = vec![dns];
+    settings.network.dns_servers = vec![dns];
     settings.polite.delay = 0.002;
     settings.polite.address_delay = 0.002;
     settings.polite.factor = 0.0;
@@ -452,7 +452,7 @@ fn issue_27_bad_topics_are_refused() {
         let output = folder.path().join("crawl");
         let mut settings = Settings::default();
         settings.network.allow_private = true;
-        settings.network.name_servers = vec!["127.0.0.1:53".parse().unwrap()];
+        settings.network.dns_servers = vec!["127.0.0.1:53".parse().unwrap()];
         change(&mut settings.focus);
         let seeds = Seeds {
             pages: vec!["http://127.0.0.1:1/".to_owned()],

@@ -26,7 +26,7 @@ use arose::mix::SplitMix;
 use arose_crawl::connect::{Connect, Stream, Waiting};
 use arose_crawl::counters::Counter;
 use arose_crawl::fingerprint::Fingerprint;
-use arose_crawl::resolve::NameServers;
+use arose_crawl::resolve::DnsServers;
 use arose_crawl::seen::{self, Entry, Seen};
 use arose_crawl::{Control, Crawl, End, Seams, Settings, archives, index_lines, is_crawl, status};
 use arose_dedup::disk::{DiskChange, Recording};
@@ -136,7 +136,7 @@ fn crawl(folder: &Path, n_run: u64, variant: Variant) {
         let began = Duration::from_secs(1_700_000_000 + n_run * 10_000);
         let seams = Seams {
             connector: Rc::new(Web),
-            resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
+            resolver: Rc::new(DnsServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
             clock: Box::new(move || began + start.elapsed()),
             priority: Box::new(|_, depth| depth),
             is_ours: Box::new(|_| true),

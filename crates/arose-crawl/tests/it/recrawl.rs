@@ -13,7 +13,7 @@ use std::time::Duration;
 use arose::mix::SplitMix;
 use arose_crawl::connect::{Connect, Stream, Waiting};
 use arose_crawl::counters::Counter;
-use arose_crawl::resolve::NameServers;
+use arose_crawl::resolve::DnsServers;
 use arose_crawl::{
     Control, Crawl, End, PageInfo, Refresh, Seams, Settings, Summary, index_lines, list_pages,
 };
@@ -295,7 +295,7 @@ fn crawl_by(
         let clock = web.clone();
         let seams = Seams {
             connector: Rc::new(web.clone()),
-            resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
+            resolver: Rc::new(DnsServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
             clock: Box::new(move || calendar(clock.date())),
             priority: Box::new(|_, depth| depth),
             is_ours: Box::new(|_| true),

@@ -487,7 +487,7 @@ fn child() {
     let mut settings = Settings::default();
     settings.scope.reach = arose_crawl::settings::Reach::Web;
     settings.network.allow_private = true;
-    settings.network.name_servers = vec![value(DNS).parse().unwrap()];
+    settings.network.dns_servers = vec![value(DNS).parse().unwrap()];
     settings.polite.delay = 0.002;
     settings.polite.address_delay = 0.002;
     settings.polite.factor = 0.0;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use arose::mix::SplitMix;
 use arose_crawl::connect::{Connect, Stream, Waiting};
 use arose_crawl::counters::Counter;
-use arose_crawl::resolve::NameServers;
+use arose_crawl::resolve::DnsServers;
 use arose_crawl::{Control, Crawl, Seams, Settings, Summary};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{Instant, sleep};
@@ -282,7 +282,7 @@ fn crawl(folder: &Path, sitemaps: Sitemaps) -> (Summary, Web) {
         let clock = web.clone();
         let seams = Seams {
             connector: Rc::new(web.clone()),
-            resolver: Rc::new(NameServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
+            resolver: Rc::new(DnsServers::new(&["127.0.0.1:53".parse().unwrap()]).unwrap()),
             clock: Box::new(move || clock.date()),
             priority: Box::new(|_, depth| depth),
             is_ours: Box::new(|_| true),

@@ -75,7 +75,7 @@ fn issue_22_urls_of_unknown_names_stall_no_turn() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = Settings::default();
     settings.machine.threads = 1;
-    settings.network.name_servers = vec!["127.0.0.1:53".parse().unwrap()];
+    settings.network.dns_servers = vec!["127.0.0.1:53".parse().unwrap()];
     let open = || {
         let clock = Box::new(|| Duration::from_secs(1_700_000_000));
         let resolver = Rc::new(Nowhere);
