@@ -17,7 +17,7 @@ use crate::column::Scan;
 use crate::sorter::Sorted;
 
 /// The classes of a part.
-pub(crate) struct Classes {
+pub(crate) struct PartClasses {
     /// In order of their hashes.
     pub(crate) groups: Spool<GroupSize>,
     /// In the order of their groups.
@@ -98,9 +98,9 @@ pub(crate) fn run(
     part: u64,
     search: &Search,
     folder: &Path,
-) -> Result<Classes, Error> {
+) -> Result<PartClasses, Error> {
     let mut sorted = repeated(&anchors.join(ANCHORS), part, search.allowance)?;
-    let mut found = Classes {
+    let mut found = PartClasses {
         groups: Spool::new(&folder.join("groups"), search.allowance / 8),
         classes: Spool::new(&folder.join("classes"), search.allowance / 2),
         members: Spool::new(&folder.join("members"), search.allowance / 4),

@@ -16,7 +16,7 @@ use arose::mix::mix;
 use bytemuck::{Pod, Zeroable};
 
 use super::anchors::Search;
-use super::classes::{Class, Classes, GroupKind};
+use super::classes::{Class, GroupKind, PartClasses};
 use super::parts::Twice;
 use super::place_set::PlaceSet;
 use super::runs::Run;
@@ -29,7 +29,7 @@ pub(crate) struct Cores {
     /// One for each group.
     pub(crate) cores: Spool<Core>,
     /// One for each class.
-    pub(crate) edges: Spool<Edge>,
+    pub(crate) edges: Spool<ClassEdge>,
     /// Tokens next to a core that several members may have.
     pub(crate) next_tokens: Twice,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Core {
 /// How far a class agrees with the first one of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Edge {
+pub(crate) struct ClassEdge {
     /// The number of equal tokens before the anchor, and from the anchor on.
     n_equal: [u32; 2],
     /// The next token on each side, or [`NONE`].
@@ -104,7 +104,7 @@ impl Core {
     }
 
     /// Returns hashes of the next tokens of a class beyond the core.
-    fn next_tokens(&self, edge: &Edge) -> [Option<u64>; 2] {
+    fn next_tokens(&self, edge: &ClassEdge) -> [Option<u64>; 2] {
         std::array::from_fn(|side| {
             let token = match edge.n_equal[side] > self.n_common[side] {
                 true => self.next[side],
@@ -117,12 +117,12 @@ impl Core {
 
 /// The tokens of a class around its anchor.
 #[derive(Default)]
-struct Context {
+struct ClassTokens {
     tokens: Vec<u64>,
     lead: usize,
 }
 
-impl Context {
+impl ClassTokens {
     fn read(&mut self, class: &Class, n_tokens: usize, reader: &TextReader) -> Result<(), Error> {
         let n = class.n_windows as usize - 1 + n_tokens;
         self.lead = class.lead as usize;
@@ -138,8 +138,8 @@ impl Context {
             .map(|(before, after)| before.iter().rev().chain(after).copied())
     }
 
-    fn edge(&self, first: &Self) -> Edge {
-        let mut edge = Edge::zeroed();
+    fn edge(&self, first: &Self) -> ClassEdge {
+        let mut edge = ClassEdge::zeroed();
         let sides = self.sides().into_iter().zip(first.sides());
         for (side, (own, first)) in sides.enumerate() {
             let mut own = own.peekable();
@@ -158,14 +158,14 @@ impl Context {
 impl Cores {
     /// Compares the classes of large groups.
     pub(crate) fn find(
-        found: &mut Classes,
+        found: &mut PartClasses,
         reader: &TextReader,
         search: &Search,
         folder: &Path,
     ) -> Result<Self, Error> {
         let mut edges = Spool::new(&folder.join("edges"), search.allowance / 4);
         let mut common = Spool::new(&folder.join("common"), search.allowance / 8);
-        let mut contexts = [Context::default(), Context::default()];
+        let mut contexts = [ClassTokens::default(), ClassTokens::default()];
         for_each_large(found, |classes, n_classes| {
             let core = compare(
                 classes,
@@ -204,7 +204,7 @@ impl Cores {
     pub(crate) fn others(
         next_tokens: &Twice,
         core: &Core,
-        edge: &Edge,
+        edge: &ClassEdge,
         class: &Class,
         n_tokens: usize,
     ) -> [Range<u32>; 2] {
@@ -227,8 +227,8 @@ impl Cores {
 fn compare(
     classes: &mut SpoolScan<'_, Class>,
     n_classes: u32,
-    [first, own]: &mut [Context; 2],
-    edges: &mut Spool<Edge>,
+    [first, own]: &mut [ClassTokens; 2],
+    edges: &mut Spool<ClassEdge>,
     (reader, search): (&TextReader, &Search),
 ) -> Result<Core, Error> {
     let mut core = Core::zeroed();
@@ -256,7 +256,7 @@ fn compare(
 
 /// Calls `take` for each large group with its number of classes, which it must take.
 fn for_each_large(
-    found: &mut Classes,
+    found: &mut PartClasses,
     mut take: impl FnMut(&mut SpoolScan<'_, Class>, u32) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (mut groups, mut classes) = (found.groups.scan()?, found.classes.scan()?);

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::anchors::Search;
 use super::config::PassagesConfig;
-use super::occurrences::{OccurrenceRun, Occurrences, Passage, Passages};
+use super::occurrences::{OccurrenceRun, Occurrences, PassageRecord, Passages};
 use super::parts::{ByDocument, Keyed, Parts};
 use super::sheet::{Cell, ColumnKind, Head, Sheet};
 use super::spool::{Spool, SpoolScan};
@@ -222,7 +222,7 @@ impl Lister<'_> {
     /// Processes the occurrences of a passage.
     fn passage(
         &mut self,
-        passage: &Passage,
+        passage: &PassageRecord,
         mut found: SpoolScan<'_, OccurrenceRun>,
     ) -> Result<(), Error> {
         let mut next = || Ok::<_, Error>(found.next()?.expect("as many as the passage says"));
@@ -305,7 +305,7 @@ impl Lister<'_> {
         Ok(())
     }
 
-    fn count(&mut self, passage: &Passage, first: &OccurrenceRun) {
+    fn count(&mut self, passage: &PassageRecord, first: &OccurrenceRun) {
         let listing = &mut self.listing;
         let n_windows = u64::from(first.end - first.start - self.n_tokens + 1);
         listing.n_passages += 1;
@@ -319,7 +319,7 @@ impl Lister<'_> {
         listing.most_places = listing.most_places.max(passage.n_places);
     }
 
-    fn row(&mut self, passage: &Passage, first: &OccurrenceRun) -> Result<(), Error> {
+    fn row(&mut self, passage: &PassageRecord, first: &OccurrenceRun) -> Result<(), Error> {
         let n_tokens = u64::from(first.end - first.start);
         let tokens = self.reader.tokens(first.doc, first.start..first.end)?;
         let digest = format!("{:032x}", xxh3_128(bytemuck::cast_slice(tokens)));

@@ -83,7 +83,7 @@ impl OccurrenceRun {
 
 /// A passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Passage {
+pub(crate) struct PassageRecord {
     pub(crate) n_places: u64,
     /// Number of records for these places.
     pub(crate) n_records: u64,
@@ -111,7 +111,7 @@ pub(crate) fn run(
     progress.expect(found.n_runs);
     let n_parts = found.n_parts;
     let mut runs = InOrder::<Run>::new(&runs.join(RUNS), n_parts, search.allowance);
-    let mut out = Output {
+    let mut out = OccurrenceParts {
         parts: Parts::create(&folder.join(OCCURRENCES), n_parts)?,
         by_document: ByDocument::new(texts.docs()?.left(), n_parts),
         reader: texts.reader()?,
@@ -141,7 +141,7 @@ pub(crate) fn run(
 }
 
 /// Occurrences that are being distributed to parts.
-struct Output {
+struct OccurrenceParts {
     parts: Parts<OccurrenceRun>,
     by_document: ByDocument,
     reader: TextReader,
@@ -151,7 +151,7 @@ struct Output {
     open: Vec<OccurrenceRun>,
 }
 
-impl Output {
+impl OccurrenceParts {
     fn push(&mut self, whole: &Run, search: &Search) -> Result<(), Error> {
         if self.open.last().is_some_and(|last| last.doc != whole.doc) {
             self.flush(0)?;
@@ -301,12 +301,12 @@ impl Passages {
     pub(crate) fn next(
         &mut self,
         records: &mut Spool<OccurrenceRun>,
-    ) -> Result<Option<Passage>, Error> {
+    ) -> Result<Option<PassageRecord>, Error> {
         records.clear();
         let Some(first) = self.next else {
             return Ok(None);
         };
-        let mut passage = Passage {
+        let mut passage = PassageRecord {
             n_places: 0,
             n_records: 0,
             n_docs: 0,

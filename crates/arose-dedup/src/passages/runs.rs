@@ -9,14 +9,14 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use super::anchors::{Anchors, Search};
-use super::classes::{self, Class, Classes, GroupKind};
+use super::classes::{self, Class, GroupKind, PartClasses};
 use super::cores::Cores;
 use super::groups::Group;
 use super::parts::{ByDocument, Keyed, Parts};
 use super::place_set::PlaceSet;
 use super::spool::SpoolScan;
 use super::text::{TextReader, Texts};
-use super::windows::{self, Repeated};
+use super::windows::{self, RepeatedWindow};
 use crate::sorter::Sorted;
 use crate::{Error, Progress};
 
@@ -85,7 +85,7 @@ pub(crate) fn run(
 ) -> Result<Runs, Error> {
     progress.expect(found.n_anchors);
     let n_parts = found.n_parts;
-    let mut out = Output {
+    let mut out = RunParts {
         parts: Parts::create(&folder.join(RUNS), n_parts)?,
         by_document: ByDocument::new(texts.docs()?.left(), n_parts),
         reader: texts.reader()?,
@@ -108,20 +108,20 @@ pub(crate) fn run(
     Ok(out.found)
 }
 
-struct Output {
+struct RunParts {
     parts: Parts<Run>,
     by_document: ByDocument,
     reader: TextReader,
     found: Runs,
 }
 
-impl Output {
+impl RunParts {
     /// Gives every member of a class the runs of its class.
     fn part(
         &mut self,
-        found: &mut Classes,
+        found: &mut PartClasses,
         cores: &mut Cores,
-        repeated: Sorted<Repeated>,
+        repeated: Sorted<RepeatedWindow>,
         search: &Search,
     ) -> Result<(), Error> {
         let mut members = found.members.scan()?;
@@ -184,14 +184,14 @@ impl Output {
 
 /// The repeated windows of one class after the other.
 struct Windows {
-    repeated: Sorted<Repeated>,
-    next: Option<Repeated>,
+    repeated: Sorted<RepeatedWindow>,
+    next: Option<RepeatedWindow>,
     /// The number of the class.
     number: u64,
 }
 
 impl Windows {
-    fn new(mut repeated: Sorted<Repeated>) -> Result<Self, Error> {
+    fn new(mut repeated: Sorted<RepeatedWindow>) -> Result<Self, Error> {
         Ok(Self {
             next: repeated.next()?,
             repeated,
@@ -230,7 +230,7 @@ fn settled(class: &Class) -> Run {
 }
 
 /// Adds a window to the last run if they are joined.
-fn join(runs: &mut Vec<Run>, window: &Repeated) {
+fn join(runs: &mut Vec<Run>, window: &RepeatedWindow) {
     let one = Run {
         doc: 0,
         start: window.offset(),

@@ -13,7 +13,7 @@ use arose::passage::RollingHash;
 use bytemuck::{Pod, Zeroable};
 
 use super::anchors::Search;
-use super::classes::{Class, Classes, GroupKind};
+use super::classes::{Class, GroupKind, PartClasses};
 use super::cores::Cores;
 use super::place_set::PlaceSet;
 use super::spool::Spool;
@@ -78,7 +78,7 @@ struct Distinct {
 /// A repeated window of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Repeated {
+pub(crate) struct RepeatedWindow {
     slot: u64,
     pub(crate) count: u64,
     /// The hash of the set of places.
@@ -91,7 +91,7 @@ pub(crate) struct Repeated {
 /// Bits of a slot for the number of a window.
 const OFFSET_BITS: u32 = 17;
 
-impl Repeated {
+impl RepeatedWindow {
     pub(crate) fn class(&self) -> u64 {
         self.slot >> OFFSET_BITS
     }
@@ -104,12 +104,12 @@ impl Repeated {
 /// Returns the repeated windows of the classes of large and tied groups, by class, and the number of
 /// window records. Windows in a core are not among them.
 pub(crate) fn run(
-    found: &mut Classes,
+    found: &mut PartClasses,
     cores: &mut Cores,
     reader: &TextReader,
     search: &Search,
     folder: &Path,
-) -> Result<(Sorted<Repeated>, u64), Error> {
+) -> Result<(Sorted<RepeatedWindow>, u64), Error> {
     let windows = hand_in(found, cores, reader, search, folder)?;
     let Met {
         mut slots,
@@ -122,7 +122,7 @@ pub(crate) fn run(
         for _ in 0..group.n_records {
             let slot = slots.next()?.expect("a slot for each record");
             if group.count > 1 {
-                results.push(Repeated {
+                results.push(RepeatedWindow {
                     slot,
                     count: group.count,
                     set: group.set,
@@ -167,7 +167,7 @@ fn meet(mut windows: Sorted<Window>, search: &Search, folder: &Path) -> Result<M
 }
 
 fn hand_in(
-    found: &mut Classes,
+    found: &mut PartClasses,
     cores: &mut Cores,
     reader: &TextReader,
     search: &Search,
@@ -199,7 +199,7 @@ fn hand_in(
 
 /// Returns the stretches by the place of the first member, so that tokens are read in order.
 fn stretches(
-    found: &mut Classes,
+    found: &mut PartClasses,
     cores: &mut Cores,
     search: &Search,
     folder: &Path,
