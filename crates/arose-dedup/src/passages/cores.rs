@@ -1,11 +1,11 @@
 //! Large groups of classes without ties, compared with their first class token by token.
 //!
-//! *Question.* A passage in many documents has anchors near its ends whose windows also contain text
-//! around it, which differs in each document. So there are as many classes as documents. Which of
-//! their windows are repeated?
+//! *Question.* A passage in many documents has anchors near its ends whose windows also contain
+//! text around it, which differs in each document. So there are as many classes as documents. Which
+//! of their windows are repeated?
 //!
-//! *Idea.* All classes are aligned at the selected gram, as in [`super::groups`]. The text around it
-//! that they all have in common is the *core*. A window inside the core is in all classes, so it
+//! *Idea.* All classes are aligned at the selected gram, as in [`super::groups`]. The text around
+//! it that they all have in common is the *core*. A window inside the core is in all classes, so it
 //! needs one record. A window that extends beyond the core contains the next token on that side. If
 //! no other member has that token there, the window is not repeated. Only the others are sorted.
 

@@ -2,8 +2,8 @@
 //!
 //! Neighbouring runs of a document are joined, and occurrences put into parts by their first place,
 //! which identifies the passage. Every occurrence is compared with the first, token by token. The
-//! next stage reads the parts in order: all windows of a passage have the same places, so its number
-//! of places and of documents is known once its occurrences are together.
+//! next stage reads the parts in order: all windows of a passage have the same places, so its
+//! number of places and of documents is known once its occurrences are together.
 
 use std::path::Path;
 

@@ -101,8 +101,8 @@ impl RepeatedWindow {
     }
 }
 
-/// Returns the repeated windows of the classes of large and tied groups, by class, and the number of
-/// window records. Windows in a core are not among them.
+/// Returns the repeated windows of the classes of large and tied groups, by class, and the number
+/// of window records. Windows in a core are not among them.
 pub(crate) fn run(
     found: &mut PartClasses,
     cores: &mut Cores,
