@@ -322,6 +322,51 @@ impl<T: Pod> Column<T> {
     }
 }
 
+/// Looks up records whose numbers mostly ascend, with few reads of the file.
+pub(crate) struct Ahead<T> {
+    column: Column<T>,
+    n_records: u64,
+    /// The records that were read last, and the number of the first.
+    records: Vec<T>,
+    start: u64,
+}
+
+/// Number of bytes that are read at once.
+const AHEAD_BYTES: usize = 1 << 14;
+
+impl<T: Pod> Ahead<T> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let column = Column::open(path, 0)?;
+        Ok(Self {
+            n_records: column.len()?,
+            column,
+            records: Vec::new(),
+            start: 0,
+        })
+    }
+
+    /// Returns `n` records from `start` on, which must exist.
+    pub(crate) fn get(&mut self, start: u64, n: usize) -> Result<&[T], Error> {
+        let is_there =
+            self.start <= start && start + n as u64 <= self.start + self.records.len() as u64;
+        if !is_there {
+            let n_left = self.n_records.saturating_sub(start);
+            let n_ahead = (AHEAD_BYTES / size_of::<T>()) as u64;
+            // Lookups that are far apart get no more than they need.
+            let is_near = start >= self.start && start - self.start < 4 * n_ahead;
+            let n_read = match is_near {
+                true => n_ahead.min(n_left).max(n as u64),
+                false => n as u64,
+            };
+            let mut records = mem::take(&mut self.records);
+            records.resize(n_read as usize, T::zeroed());
+            self.column.read_into(start, &mut records)?;
+            (self.records, self.start) = (records, start);
+        }
+        Ok(&self.records[(start - self.start) as usize..][..n])
+    }
+}
+
 /// Opens a file to write after its first bytes. Anything that follows them is cut off.
 fn truncated(path: &Path, n_bytes: u64) -> Result<File, Error> {
     let file = File::options().write(true).open(path);
@@ -379,6 +424,31 @@ mod tests {
             column.read_into(50, &mut middle).unwrap();
             assert_eq!(middle, [2500, 2601, 2704]);
         }
+    }
+
+    #[test]
+    fn records_are_found_ahead() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("numbers");
+        let mut writer = Writer::<u64>::create(&path).unwrap();
+        let numbers: Vec<u64> = (0..10_000).collect();
+        writer.extend(&numbers).unwrap();
+        writer.finish().unwrap();
+        let mut ahead = Ahead::<u64>::open(&path).unwrap();
+        for (start, n) in [
+            (0, 1),
+            (5, 2043),
+            (2047, 2),
+            (3, 9000),
+            (9_999, 1),
+            (10_000, 0),
+            (7, 3),
+        ] {
+            let expected = &numbers[start as usize..][..n];
+            assert_eq!(ahead.get(start, n).unwrap(), expected);
+        }
+        assert!(ahead.get(9_999, 2).is_err());
+        assert_eq!(ahead.get(9_998, 2).unwrap(), [9_998, 9_999]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::config::PassagesConfig;
-use super::parts::{MAX_PARTS, Parts};
+use super::parts::{Keyed, MAX_PARTS, Parts};
 use super::text::Texts;
 use crate::{Error, Progress};
 
@@ -78,6 +78,7 @@ impl Search {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Member {
+    /// The hash of the selected gram, scattered, since the highest bits of minima are mostly zero.
     pub(crate) hash: u64,
     /// A hash of the tokens of all its windows, and of the place of the anchor in them.
     pub(crate) content: u64,
@@ -93,6 +94,12 @@ pub(crate) struct Member {
 
 /// Maximum number of tokens of a corpus, so that each has a number of 46 bits.
 const MAX_TOKENS: u64 = 1 << 46;
+
+impl Keyed for Member {
+    fn key(&self) -> u64 {
+        self.hash
+    }
+}
 
 impl Member {
     pub(crate) fn tokens_at(&self) -> u64 {
@@ -154,10 +161,8 @@ pub(crate) fn run(
     Ok(found)
 }
 
-/// Returns the part of a hash. Selected hashes are minima, so their highest bits are mostly zero;
-/// those of a second hash are not.
 fn part(hash: u64, n_parts: u64) -> u64 {
-    ((u128::from(mix(hash)) * u128::from(n_parts)) >> 64) as u64
+    ((u128::from(hash) * u128::from(n_parts)) >> 64) as u64
 }
 
 /// Returns the anchors of a document, and their hashes, whose lowest bit is zero.
@@ -206,7 +211,7 @@ fn members(doc: u32, tokens: &[u64], search: &Search) -> Vec<Member> {
         let lead = (anchor.position - anchor.first_window) as u64;
         let n_windows = (anchor.last_window - anchor.first_window + 1) as u64;
         Member {
-            hash,
+            hash: mix(hash),
             content: content(&grams, search.gram, anchor.first_window, end) ^ mix(lead + 1),
             doc,
             first: anchor.first_window as u32,

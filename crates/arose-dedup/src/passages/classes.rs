@@ -11,13 +11,56 @@ use bytemuck::{Pod, Zeroable};
 use super::anchors::{ANCHORS, Member, Search};
 use super::parts::{self, Twice};
 use super::place_set::PlaceSet;
+use super::spool::Spool;
 use crate::Error;
-use crate::column::{Scan, Writer};
+use crate::column::Scan;
+use crate::sorter::Sorted;
 
-/// Classes, in the order of their members.
-pub(crate) const CLASSES: &str = "classes";
-/// The members of all classes: document and first window.
-pub(crate) const MEMBERS: &str = "members";
+/// The classes of a part.
+pub(crate) struct PartClasses {
+    /// In order of their hashes.
+    pub(crate) groups: Spool<GroupSize>,
+    /// In the order of their groups.
+    pub(crate) classes: Spool<Class>,
+    /// The members of all classes: document and first window.
+    pub(crate) members: Spool<[u32; 2]>,
+}
+
+/// Classes with one hash.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct GroupSize {
+    pub(crate) n_classes: u32,
+    /// Whether a member is tied.
+    is_tied: u32,
+}
+
+/// How the repeated windows of a group are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupKind {
+    /// The places of the only class are all places of its windows.
+    Settled,
+    /// Few classes without ties are compared with each other.
+    Small,
+    /// Many classes without ties are compared with one of them.
+    Large,
+    /// Windows are sorted.
+    Tied,
+}
+
+/// Classes of larger groups are not compared with each other.
+const MAX_CLASSES: u32 = 16;
+
+impl GroupSize {
+    pub(crate) fn kind(self) -> GroupKind {
+        match self.n_classes {
+            _ if self.is_tied > 0 => GroupKind::Tied,
+            1 => GroupKind::Settled,
+            2..=MAX_CLASSES => GroupKind::Small,
+            _ => GroupKind::Large,
+        }
+    }
+}
 
 /// Anchors with equal windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
@@ -33,19 +76,9 @@ pub(crate) struct Class {
     pub(crate) n_windows: u32,
     /// The number of tokens from the first window to the anchor.
     pub(crate) lead: u32,
-    /// The number of classes of its group if it has no ties and is small, otherwise 0.
-    pub(crate) n_classes: u64,
 }
 
-/// Classes of larger groups are not compared with each other: their windows are sorted.
-const MAX_CLASSES: usize = 16;
-
 impl Class {
-    /// Whether the places of the class are all places of its windows.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.n_classes == 1
-    }
-
     fn of(first: &Member) -> Self {
         Self {
             n_members: 0,
@@ -55,20 +88,24 @@ impl Class {
             first: first.first,
             n_windows: first.n_windows(),
             lead: first.lead as u32,
-            n_classes: 0,
         }
     }
 }
 
-/// Writes the classes of a part to `folder`. Returns the number of their anchors.
-pub(crate) fn run(anchors: &Path, part: u64, search: &Search, folder: &Path) -> Result<u64, Error> {
-    let base = anchors.join(ANCHORS);
-    let repeated = repeated(&base, part)?;
-    let is_wanted = |member: &Member| member.is_tied() || repeated.contains(member.hash);
-    let mut sorted = parts::sorted::<Member>(&base, part, search.allowance, is_wanted)?;
-    let mut members = Writer::create(&folder.join(MEMBERS))?;
-    let mut classes = Writer::create(&folder.join(CLASSES))?;
-    let mut group = Group::default();
+/// Returns the classes of a part. Those that do not fit into memory are written to `folder`.
+pub(crate) fn run(
+    anchors: &Path,
+    part: u64,
+    search: &Search,
+    folder: &Path,
+) -> Result<PartClasses, Error> {
+    let mut sorted = repeated(&anchors.join(ANCHORS), part, search.allowance)?;
+    let mut found = PartClasses {
+        groups: Spool::new(&folder.join("groups"), search.allowance / 8),
+        classes: Spool::new(&folder.join("classes"), search.allowance / 2),
+        members: Spool::new(&folder.join("members"), search.allowance / 4),
+    };
+    let mut group = GroupSize::default();
     let mut next = sorted.next()?;
     while let Some(first) = next {
         let mut class = Class::of(&first);
@@ -78,61 +115,37 @@ pub(crate) fn run(anchors: &Path, part: u64, search: &Search, folder: &Path) -> 
         while let Some(member) = next.filter(is_member) {
             class.n_members += 1;
             set = set.and(PlaceSet::of(member.doc, member.first));
-            group.is_tied |= member.is_tied();
-            members.push(&[member.doc, member.first])?;
+            group.is_tied |= u32::from(member.is_tied());
+            found.members.push(&[member.doc, member.first])?;
             next = sorted.next()?;
         }
         class.set = set.0;
-        group.push(class, &mut classes)?;
+        group.n_classes += 1;
+        found.classes.push(&class)?;
         if next.is_none_or(|next| next.hash != first.hash) {
-            group.finish(&mut classes)?;
+            found.groups.push(&std::mem::take(&mut group))?;
         }
     }
-    classes.finish()?;
-    members.finish()
+    Ok(found)
 }
 
-/// The classes of anchors with one hash, as far as they are not written yet.
-#[derive(Default)]
-struct Group {
-    classes: Vec<Class>,
-    is_tied: bool,
-    is_large: bool,
-}
-
-impl Group {
-    fn push(&mut self, class: Class, out: &mut Writer<Class>) -> Result<(), Error> {
-        self.classes.push(class);
-        if self.classes.len() > MAX_CLASSES {
-            self.is_large = true;
-            out.extend(&self.classes)?;
-            self.classes.clear();
-        }
-        Ok(())
+/// Returns the anchors of a part that may have repeated windows, in order.
+///
+/// An anchor whose hash is unique and that is not tied has none. In unrelated text nearly all
+/// anchors are of this kind, and they need not be sorted.
+fn repeated(base: &Path, part: u64, allowance: u64) -> Result<Sorted<Member>, Error> {
+    let is_wanted =
+        |member: &Member, twice: &Twice| member.is_tied() || twice.contains(member.hash);
+    if let Some(mut members) = parts::load::<Member>(base, part, allowance)? {
+        let mut twice = Twice::new(members.len() as u64);
+        members.iter().for_each(|member| twice.insert(member.hash));
+        members.retain(|member| is_wanted(member, &twice));
+        return Ok(Sorted::Memory(parts::in_order(members).into_iter()));
     }
-
-    fn finish(&mut self, out: &mut Writer<Class>) -> Result<(), Error> {
-        if !self.is_large && !self.is_tied {
-            let n_classes = self.classes.len() as u64;
-            let classes = self.classes.iter_mut();
-            classes.for_each(|class| class.n_classes = n_classes);
-        }
-        out.extend(&self.classes)?;
-        self.classes.clear();
-        self.is_tied = false;
-        self.is_large = false;
-        Ok(())
-    }
-}
-
-/// Hashes that may have several anchors. An anchor whose hash is unique and that is not tied has no
-/// repeated window. In unrelated text nearly all anchors are of this kind, and they need not be
-/// sorted.
-fn repeated(base: &Path, part: u64) -> Result<Twice, Error> {
     let mut scan = Scan::<Member>::open(&parts::path(base, part))?;
-    let mut repeated = Twice::new(scan.left());
+    let mut twice = Twice::new(scan.left());
     while let Some(member) = scan.next()? {
-        repeated.insert(member.hash);
+        twice.insert(member.hash);
     }
-    Ok(repeated)
+    parts::sorted_runs(base, part, allowance, |member| is_wanted(member, &twice))
 }

@@ -53,7 +53,7 @@ impl Cut {
     pub(crate) fn of(
         spans: &[Range<u32>],
         record: &TextRecord,
-        reader: &TextReader,
+        reader: &mut TextReader,
         text: TextElements,
         remove: &Remove,
     ) -> Result<Self, Error> {

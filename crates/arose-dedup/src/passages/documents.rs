@@ -133,7 +133,7 @@ pub(crate) fn run(
         remove: config.removal(),
         found: Documents::default(),
     };
-    let reader = texts.reader()?;
+    let mut reader = texts.reader()?;
     let mut doc = 0;
     while let Some(record) = docs.next()? {
         let own = Own {
@@ -141,7 +141,7 @@ pub(crate) fn run(
             record,
             marks: marks.of(doc)?,
         };
-        let cut = own.cut(&reader, config, &sheets.remove)?;
+        let cut = own.cut(&mut reader, config, &sheets.remove)?;
         let partners = Partners::of(doc, &linker.links(&own.marks)?, sheets.n_tokens);
         let name = names.next()?;
         let source = path_text(&read.sources[record.source as usize].path);
@@ -220,7 +220,7 @@ struct Own {
 impl Own {
     fn cut(
         &self,
-        reader: &TextReader,
+        reader: &mut TextReader,
         config: &PassagesConfig,
         remove: &Remove,
     ) -> Result<Cut, Error> {

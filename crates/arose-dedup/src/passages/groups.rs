@@ -8,9 +8,9 @@
 use super::classes::Class;
 use super::place_set::PlaceSet;
 use super::runs::Run;
+use super::spool::SpoolScan;
 use super::text::TextReader;
 use crate::Error;
-use crate::column::Scan;
 
 /// The classes of a group and the tokens of their first members.
 pub(crate) struct Group {
@@ -45,20 +45,19 @@ impl Group {
         }
     }
 
-    /// Reads a group whose first class is given, and compares its classes.
+    /// Reads a group of `n_classes` and compares its classes.
     pub(crate) fn read(
         &mut self,
-        first: Class,
-        classes: &mut Scan<Class>,
+        n_classes: u32,
+        classes: &mut SpoolScan<'_, Class>,
         reader: &TextReader,
     ) -> Result<(), Error> {
-        let n_classes = first.n_classes as usize;
+        let n_classes = n_classes as usize;
         self.classes.clear();
-        self.classes.push(first);
         while self.classes.len() < n_classes {
             let class = classes.next()?;
             self.classes
-                .push(class.expect("as many classes as the first says"));
+                .push(class.expect("as many classes as the group says"));
         }
         self.tokens
             .resize_with(self.tokens.len().max(n_classes), Vec::new);

@@ -118,21 +118,13 @@ fn find(frame: &Frame<'_>, read: Note<Read>) -> Result<Outcome, Error> {
     })?;
     let occurrences = work.stage("occurrences", progress, |folder| {
         let runs_in = path("runs");
-        occurrences::run(
-            &texts,
-            &runs_in,
-            &runs.found,
-            search,
-            config,
-            folder,
-            progress,
-        )
+        occurrences::run(&texts, &runs_in, &runs.found, search, folder, progress)
     })?;
     let listing = work.stage("passages", progress, |folder| {
         let occurrences_in = path("occurrences");
         let folders = [&*occurrences_in, folder, out];
-        let n_parts = runs.found.n_parts;
-        listing::run(&texts, folders, n_parts, search, config, progress)
+        let found = &occurrences.found;
+        listing::run(&texts, folders, found, search, config, progress)
     })?;
     let documents = work.stage("documents", progress, |folder| {
         let stages = documents::Stages {

@@ -11,11 +11,12 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::anchors::Search;
 use super::config::PassagesConfig;
-use super::occurrences::{OCCURRENCES, OccurrenceRun, PASSAGES, PassageRecord};
-use super::parts::{ByDocument, Parts};
+use super::occurrences::{OccurrenceRun, Occurrences, PassageRecord, Passages};
+use super::parts::{ByDocument, Keyed, Parts};
 use super::sheet::{Cell, ColumnKind, Head, Sheet};
-use super::text::{Places, TextReader, Texts};
-use crate::column::{Scan, Writer};
+use super::spool::{Spool, SpoolScan};
+use super::text::{PartReader, Places, Texts};
+use crate::column::Writer;
 use crate::{Error, Progress};
 
 /// Occurrences, in parts by document.
@@ -91,6 +92,12 @@ pub(crate) const LATER: u32 = 2;
 pub(crate) const CAPPED: u32 = 4;
 const LISTED: u32 = 8;
 
+impl Keyed for Mark {
+    fn key(&self) -> u64 {
+        u64::from(self.doc) << 32 | u64::from(self.start)
+    }
+}
+
 impl Mark {
     /// The tokens of each occurrence.
     pub(crate) fn spans(self) -> impl Iterator<Item = Range<u32>> {
@@ -153,16 +160,17 @@ pub(crate) const MAX_TOP: usize = 20;
 pub(crate) fn run(
     texts: &Texts,
     [occurrences, folder, out]: [&Path; 3],
-    n_parts: u64,
+    found: &Occurrences,
     search: &Search,
     config: &PassagesConfig,
     progress: &Progress,
 ) -> Result<Listing, Error> {
-    let mut passages = Scan::<PassageRecord>::open(&occurrences.join(PASSAGES))?;
-    let mut found = Scan::<OccurrenceRun>::open(&occurrences.join(OCCURRENCES))?;
-    progress.expect(found.left());
+    progress.expect(found.n_records);
+    let n_parts = found.n_parts;
+    let mut passages = Passages::open(occurrences, found, search, config)?;
+    let mut records = Spool::new(&folder.join("passage"), search.allowance / 4);
     let mut lister = Lister {
-        reader: texts.reader()?,
+        reader: texts.parts()?,
         near: Places::new(texts.reader()?),
         config,
         passages: Sheet::create(&out.join("passages.parquet"), &PASSAGE_HEADS)?,
@@ -176,10 +184,11 @@ pub(crate) fn run(
             ..Listing::default()
         },
     };
-    while let Some(passage) = passages.next()? {
-        let n_before = found.left();
-        lister.passage(&passage, &mut found)?;
-        progress.advance(n_before - found.left())?;
+    while let Some(passage) = passages.next(&mut records)? {
+        if passage.is_wanted {
+            lister.passage(&passage, records.scan()?)?;
+        }
+        progress.advance(passage.n_records)?;
     }
     lister.passages.finish()?;
     lister.places.finish()?;
@@ -196,7 +205,7 @@ struct List {
 }
 
 struct Lister<'a> {
-    reader: TextReader,
+    reader: PartReader,
     /// Places of occurrences inside a record of several.
     near: Places,
     config: &'a PassagesConfig,
@@ -214,12 +223,9 @@ impl Lister<'_> {
     fn passage(
         &mut self,
         passage: &PassageRecord,
-        found: &mut Scan<OccurrenceRun>,
+        mut found: SpoolScan<'_, OccurrenceRun>,
     ) -> Result<(), Error> {
         let mut next = || Ok::<_, Error>(found.next()?.expect("as many as the passage says"));
-        if passage.is_wanted == 0 {
-            return (0..passage.n_records).try_for_each(|_| next().map(drop));
-        }
         let first = next()?;
         self.row(passage, &first)?;
         let list = match passage.n_places > MAX_LINKED {
@@ -314,11 +320,9 @@ impl Lister<'_> {
     }
 
     fn row(&mut self, passage: &PassageRecord, first: &OccurrenceRun) -> Result<(), Error> {
-        let mut tokens = vec![0; (first.end - first.start) as usize];
-        self.reader
-            .some_tokens(first.doc, first.start, &mut tokens)?;
-        let digest = format!("{:032x}", xxh3_128(bytemuck::cast_slice(&tokens)));
-        let n_tokens = tokens.len() as u64;
+        let n_tokens = u64::from(first.end - first.start);
+        let tokens = self.reader.tokens(first.doc, first.start..first.end)?;
+        let digest = format!("{:032x}", xxh3_128(bytemuck::cast_slice(tokens)));
         let bytes = match first.times {
             1 => first.bytes,
             _ => self.near.of(first.doc, first.start..first.end)?[0],

@@ -17,6 +17,7 @@ mod anchors;
 mod choices;
 mod classes;
 mod config;
+mod cores;
 mod cut;
 mod documents;
 mod frame;
@@ -33,6 +34,7 @@ mod read;
 mod report;
 mod runs;
 mod sheet;
+mod spool;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -1,9 +1,9 @@
 //! Fourth stage: occurrences of passages, by passage.
 //!
-//! Neighbouring runs of a document are joined, and occurrences sorted by their first place, which
-//! identifies the passage. All windows of a passage have the same places, so its number of places
-//! and of documents is known once its occurrences are together. Every occurrence is compared
-//! with the first, token by token.
+//! Neighbouring runs of a document are joined, and occurrences put into parts by their first place,
+//! which identifies the passage. Every occurrence is compared with the first, token by token. The
+//! next stage reads the parts in order: all windows of a passage have the same places, so its
+//! number of places and of documents is known once its occurrences are together.
 
 use std::path::Path;
 
@@ -14,16 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use super::anchors::Search;
 use super::config::PassagesConfig;
-use super::parts::{ByDocument, InOrder, Parts};
+use super::parts::{ByDocument, InOrder, Keyed, Parts};
 use super::runs::{LOOK_BACK, RUNS, Run, Runs};
+use super::spool::Spool;
 use super::text::{Places, TextReader, Texts};
-use crate::column::Writer;
 use crate::{Error, Progress};
 
-/// Occurrences by passage.
+/// Occurrences, in parts by the first document of their passage.
 pub(crate) const OCCURRENCES: &str = "occurrences";
-/// Passages in order of their first place.
-pub(crate) const PASSAGES: &str = "passages";
 
 /// An occurrence, or several at equal distances without gaps, sorted by the first place of its
 /// passage, then by its own.
@@ -44,6 +42,12 @@ pub(crate) struct OccurrenceRun {
     /// From the start of the first one to the end of the last.
     pub(crate) bytes: [u32; 2],
     pub(crate) chars: [u32; 2],
+}
+
+impl Keyed for OccurrenceRun {
+    fn key(&self) -> u64 {
+        u64::from(self.first_doc) << 32 | u64::from(self.first_token)
+    }
 }
 
 impl OccurrenceRun {
@@ -78,21 +82,22 @@ impl OccurrenceRun {
 }
 
 /// A passage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PassageRecord {
     pub(crate) n_places: u64,
     /// Number of records for these places.
     pub(crate) n_records: u64,
     pub(crate) n_docs: u32,
     /// Whether it occurs often enough.
-    pub(crate) is_wanted: u32,
+    pub(crate) is_wanted: bool,
 }
 
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Occurrences {
+    /// Number of records, each of one occurrence or of several at equal distances.
     pub(crate) n_records: u64,
+    pub(crate) n_parts: u64,
 }
 
 pub(crate) fn run(
@@ -100,16 +105,14 @@ pub(crate) fn run(
     runs: &Path,
     found: &Runs,
     search: &Search,
-    config: &PassagesConfig,
     folder: &Path,
     progress: &Progress,
 ) -> Result<Occurrences, Error> {
     progress.expect(found.n_runs);
     let n_parts = found.n_parts;
     let mut runs = InOrder::<Run>::new(&runs.join(RUNS), n_parts, search.allowance);
-    let base = folder.join("found");
     let mut out = OccurrenceParts {
-        parts: Parts::create(&base, n_parts)?,
+        parts: Parts::create(&folder.join(OCCURRENCES), n_parts)?,
         by_document: ByDocument::new(texts.docs()?.left(), n_parts),
         reader: texts.reader()?,
         places: Places::new(texts.reader()?),
@@ -131,9 +134,10 @@ pub(crate) fn run(
         progress.advance(n_runs)?;
     }
     out.flush(0)?;
-    out.parts.finish()?;
-    let mut sorted = InOrder::new(&base, n_parts, search.allowance);
-    group(&mut sorted, config, folder)
+    Ok(Occurrences {
+        n_records: out.parts.finish()?,
+        n_parts,
+    })
 }
 
 /// Occurrences that are being distributed to parts.
@@ -220,8 +224,8 @@ struct KnownTokens {
 }
 
 /// Maximum number of tokens in memory, unless one passage has more.
-const MAX_KNOWN: usize = 1 << 20;
-const KNOWN_BITS: u32 = 14;
+const MAX_KNOWN: usize = 1 << 21;
+const KNOWN_BITS: u32 = 16;
 
 impl Firsts {
     fn new(reader: TextReader) -> Self {
@@ -267,48 +271,70 @@ impl Firsts {
     }
 }
 
-/// Writes occurrences passage by passage, and a record of each passage.
-fn group(
-    sorted: &mut InOrder<OccurrenceRun>,
-    config: &PassagesConfig,
-    folder: &Path,
-) -> Result<Occurrences, Error> {
-    let mut occurrences = Writer::create(&folder.join(OCCURRENCES))?;
-    let mut passages = Writer::create(&folder.join(PASSAGES))?;
-    let mut next = sorted.next()?;
-    while let Some(first) = next {
-        let (mut n_places, mut n_records, mut n_docs) = (0, 0, 0);
+/// All passages, in order of their first place.
+pub(crate) struct Passages {
+    sorted: InOrder<OccurrenceRun>,
+    next: Option<OccurrenceRun>,
+    scope: Scope,
+    times: u64,
+}
+
+impl Passages {
+    /// Opens the results of the stage, which are in `folder`.
+    pub(crate) fn open(
+        folder: &Path,
+        found: &Occurrences,
+        search: &Search,
+        config: &PassagesConfig,
+    ) -> Result<Self, Error> {
+        let base = folder.join(OCCURRENCES);
+        let mut sorted = InOrder::new(&base, found.n_parts, search.allowance);
+        Ok(Self {
+            next: sorted.next()?,
+            sorted,
+            scope: config.scope,
+            times: config.times.get(),
+        })
+    }
+
+    /// Puts the occurrences of the next passage into `records`.
+    pub(crate) fn next(
+        &mut self,
+        records: &mut Spool<OccurrenceRun>,
+    ) -> Result<Option<PassageRecord>, Error> {
+        records.clear();
+        let Some(first) = self.next else {
+            return Ok(None);
+        };
+        let mut passage = PassageRecord {
+            n_places: 0,
+            n_records: 0,
+            n_docs: 0,
+            is_wanted: false,
+        };
         let mut last_doc = None;
         let is_same = |found: &OccurrenceRun| {
             (found.first_doc, found.first_token) == (first.first_doc, first.first_token)
         };
-        while let Some(found) = next.filter(is_same) {
+        while let Some(found) = self.next.filter(is_same) {
             if found.end - found.start != first.end - first.start {
                 return Err(Error::Collision);
             }
-            n_places += u64::from(found.times);
-            n_records += 1;
-            n_docs += u32::from(last_doc != Some(found.doc));
+            passage.n_places += u64::from(found.times);
+            passage.n_records += 1;
+            passage.n_docs += u32::from(last_doc != Some(found.doc));
             last_doc = Some(found.doc);
-            occurrences.push(&found)?;
-            next = sorted.next()?;
+            records.push(&found)?;
+            self.next = self.sorted.next()?;
         }
         let is_first = (first.doc, first.start) == (first.first_doc, first.first_token);
-        if !is_first || u32::try_from(n_places).unwrap_or(u32::MAX) != first.count {
+        if !is_first || u32::try_from(passage.n_places).unwrap_or(u32::MAX) != first.count {
             return Err(Error::Collision);
         }
-        let is_wanted = match config.scope {
-            Scope::Across => u64::from(n_docs) >= config.times.get(),
-            Scope::Any | Scope::Within => n_places >= config.times.get(),
+        passage.is_wanted = match self.scope {
+            Scope::Across => u64::from(passage.n_docs) >= self.times,
+            Scope::Any | Scope::Within => passage.n_places >= self.times,
         };
-        passages.push(&PassageRecord {
-            n_places,
-            n_records,
-            n_docs,
-            is_wanted: u32::from(is_wanted),
-        })?;
+        Ok(Some(passage))
     }
-    passages.finish()?;
-    let n_records = occurrences.finish()?;
-    Ok(Occurrences { n_records })
 }

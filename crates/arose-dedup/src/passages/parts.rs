@@ -1,15 +1,15 @@
 //! Records in parts that are small enough to be sorted in memory.
 //!
 //! A sort of everything would touch all memory repeatedly. Instead, records are written to one of
-//! up to [`MAX_PARTS`] files by their key, and each file is sorted separately. If a part is larger
-//! than the memory, [`Sorter`] sorts it in runs.
+//! up to [`MAX_PARTS`] files by their key, and each file is read at once and sorted separately. If
+//! a part is larger than the memory, [`Sorter`] sorts it in runs.
 
 use std::path::{Path, PathBuf};
 
 use bytemuck::Pod;
 
 use crate::Error;
-use crate::column::{Scan, Writer};
+use crate::column::{Column, Scan, Writer};
 use crate::sorter::{Sorted, Sorter};
 
 /// More parts would need more buffers than they save.
@@ -46,8 +46,34 @@ pub(crate) fn path(base: &Path, part: u64) -> PathBuf {
     path.into()
 }
 
-/// Returns the `wanted` records of a part in order.
-pub(crate) fn sorted<T: Pod + Ord + Send>(
+/// A record whose order begins with a number.
+pub(crate) trait Keyed: Pod + Ord + Send {
+    /// A record with a smaller key is smaller.
+    fn key(&self) -> u64;
+}
+
+/// Returns all records of a part, unless they take more than half of the allowance.
+pub(crate) fn load<T: Pod>(
+    base: &Path,
+    part: u64,
+    allowance: u64,
+) -> Result<Option<Vec<T>>, Error> {
+    match Column::open(&path(base, part), allowance / 2)? {
+        Column::Memory(records) => Ok(Some(records)),
+        Column::File { .. } => Ok(None),
+    }
+}
+
+/// Returns the records of a part in order.
+fn sorted<T: Keyed>(base: &Path, part: u64, allowance: u64) -> Result<Sorted<T>, Error> {
+    match load(base, part, allowance)? {
+        Some(records) => Ok(Sorted::Memory(in_order(records).into_iter())),
+        None => sorted_runs(base, part, allowance, |_| true),
+    }
+}
+
+/// Returns the `wanted` records of a part in order. They are sorted in runs if necessary.
+pub(crate) fn sorted_runs<T: Keyed>(
     base: &Path,
     part: u64,
     allowance: u64,
@@ -64,6 +90,48 @@ pub(crate) fn sorted<T: Pod + Ord + Send>(
     sorter.finish()
 }
 
+/// Number of records that a bucket should have on average.
+const BUCKET: usize = 8;
+/// Maximum number of buckets, so that writing to all of them stays in the cache.
+const MAX_BUCKET_BITS: u32 = 13;
+
+/// Sorts records: first into buckets, by the highest bits in which keys differ, then each bucket.
+/// Most buckets have few records, so this takes fewer steps than comparing all of them.
+pub(crate) fn in_order<T: Keyed>(mut records: Vec<T>) -> Vec<T> {
+    let keys = || records.iter().map(Keyed::key);
+    let differing =
+        keys().fold(0, |bits, key| bits | key) & !keys().fold(!0, |bits, key| bits & key);
+    let n_bits = (records.len() / BUCKET).max(1).ilog2().min(MAX_BUCKET_BITS);
+    let shift = (64 - differing.leading_zeros()).saturating_sub(n_bits);
+    if n_bits == 0 || differing == 0 {
+        records.sort_unstable();
+        return records;
+    }
+    let mask = (1 << n_bits) - 1;
+    let bucket = |record: &T| (record.key() >> shift & mask) as usize;
+    let mut ends = vec![0; 1 << n_bits];
+    records.iter().for_each(|record| ends[bucket(record)] += 1);
+    let mut end = 0;
+    for next in &mut ends {
+        end += std::mem::replace(next, end);
+    }
+    let mut sorted = vec![T::zeroed(); records.len()];
+    for record in &records {
+        let next = &mut ends[bucket(record)];
+        sorted[*next] = *record;
+        *next += 1;
+    }
+    drop(records);
+    let mut rest = &mut sorted[..];
+    let mut start = 0;
+    for end in ends {
+        let (bucket, after) = rest.split_at_mut(end - start);
+        bucket.sort_unstable();
+        (rest, start) = (after, end);
+    }
+    sorted
+}
+
 /// Returns the records of all parts one after the other. They are in order if the keys of a part
 /// are less than those of the next.
 pub(crate) struct InOrder<T> {
@@ -74,7 +142,7 @@ pub(crate) struct InOrder<T> {
     sorted: Option<Sorted<T>>,
 }
 
-impl<T: Pod + Ord + Send> InOrder<T> {
+impl<T: Keyed> InOrder<T> {
     pub(crate) fn new(base: &Path, n_parts: u64, allowance: u64) -> Self {
         Self {
             base: base.to_owned(),
@@ -97,7 +165,7 @@ impl<T: Pod + Ord + Send> InOrder<T> {
             }
             // The previous part is removed first, so that there is only one at a time.
             self.sorted = None;
-            self.sorted = Some(sorted(&self.base, self.part, self.allowance, |_| true)?);
+            self.sorted = Some(sorted(&self.base, self.part, self.allowance)?);
             self.part += 1;
         }
     }
@@ -146,7 +214,7 @@ impl Twice {
     }
 
     fn place(&self, hash: u64) -> (usize, u64) {
-        // The highest bits of minima are zero, and the lowest may have another meaning.
+        // The highest bits are those of the part.
         let at = (hash >> 8) & self.mask;
         ((at / 64) as usize, 1 << (at % 64))
     }
@@ -168,6 +236,31 @@ impl Twice {
 mod tests {
     use super::*;
     use arose::mix::SplitMix;
+
+    impl Keyed for [u32; 2] {
+        fn key(&self) -> u64 {
+            u64::from(self[0]) << 32 | u64::from(self[1] / 8)
+        }
+    }
+
+    /// Keys that are all equal, nearly equal, evenly spread, and mostly small.
+    #[test]
+    fn buckets_are_in_order() {
+        let mut random = SplitMix::new(4);
+        for n in [0, 1, 2, 100, 50_000] {
+            for most in [1, 2, 9, 1 << 20, 1 << 32] {
+                let mut number = || match random.below(3) {
+                    0 => random.below(most) as u32,
+                    _ => random.below(most.isqrt()) as u32,
+                };
+                let records = (0..n).map(|_| [number(), number()]);
+                let records: Vec<[u32; 2]> = records.collect();
+                let mut expected = records.clone();
+                expected.sort_unstable();
+                assert!(in_order(records) == expected, "{n} below {most}");
+            }
+        }
+    }
 
     #[test]
     fn parts_by_document_are_in_order() {

@@ -9,13 +9,14 @@ use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use super::anchors::{Anchors, Search};
-use super::classes::{self, CLASSES, Class, MEMBERS};
+use super::classes::{self, Class, GroupKind, PartClasses};
+use super::cores::Cores;
 use super::groups::Group;
-use super::parts::{ByDocument, Parts};
+use super::parts::{ByDocument, Keyed, Parts};
 use super::place_set::PlaceSet;
+use super::spool::SpoolScan;
 use super::text::{TextReader, Texts};
 use super::windows::{self, RepeatedWindow};
-use crate::column::Scan;
 use crate::sorter::Sorted;
 use crate::{Error, Progress};
 
@@ -46,6 +47,12 @@ pub(crate) struct Run {
     pub(crate) count: u64,
     /// The hash of the set of places of the first window.
     pub(crate) set: u64,
+}
+
+impl Keyed for Run {
+    fn key(&self) -> u64 {
+        u64::from(self.doc) << 32 | u64::from(self.start)
+    }
 }
 
 impl Run {
@@ -88,10 +95,12 @@ pub(crate) fn run(
         },
     };
     for part in 0..n_parts {
-        out.found.n_shared += classes::run(anchors, part, search, folder)?;
-        let (repeated, n_windows) = windows::run(&out.reader, search, folder)?;
+        let mut classes = classes::run(anchors, part, search, folder)?;
+        let mut cores = Cores::find(&mut classes, &out.reader, search, folder)?;
+        let (repeated, n_windows) =
+            windows::run(&mut classes, &mut cores, &out.reader, search, folder)?;
         out.found.n_windows += n_windows;
-        out.part(repeated, search, folder)?;
+        out.part(&mut classes, &mut cores, repeated, search)?;
         let n_done = |part: u64| found.n_anchors * part / n_parts;
         progress.advance(n_done(part + 1) - n_done(part))?;
     }
@@ -110,38 +119,47 @@ impl RunParts {
     /// Gives every member of a class the runs of its class.
     fn part(
         &mut self,
-        mut repeated: Sorted<RepeatedWindow>,
+        found: &mut PartClasses,
+        cores: &mut Cores,
+        repeated: Sorted<RepeatedWindow>,
         search: &Search,
-        folder: &Path,
     ) -> Result<(), Error> {
-        let mut members = Scan::<[u32; 2]>::open(&folder.join(MEMBERS))?;
-        let mut classes = Scan::<Class>::open(&folder.join(CLASSES))?;
-        let mut next = repeated.next()?;
-        let mut number = 0;
-        let mut group = Group::new(search.n_tokens);
+        let mut members = found.members.scan()?;
+        self.found.n_shared += members.left();
+        let (mut groups, mut classes) = (found.groups.scan()?, found.classes.scan()?);
+        let mut cores = cores.cores.scan()?;
+        let mut windows = Windows::new(repeated)?;
+        let mut small = Group::new(search.n_tokens);
         let mut runs = Vec::new();
-        while let Some(class) = classes.next()? {
-            runs.clear();
-            if class.n_classes > 1 {
-                group.read(class, &mut classes, &self.reader)?;
-                for index in 0..group.classes.len() {
-                    group.runs(index, &mut runs);
-                    self.push(&group.classes[index], &runs, &mut members)?;
+        while let Some(group) = groups.next()? {
+            let n_classes = group.n_classes;
+            let core = match group.kind() {
+                GroupKind::Small => {
+                    small.read(n_classes, &mut classes, &self.reader)?;
+                    for index in 0..n_classes as usize {
+                        small.runs(index, &mut runs);
+                        self.push(&small.classes[index], &runs, &mut members)?;
+                    }
+                    windows.number += u64::from(n_classes);
+                    continue;
                 }
-                number += class.n_classes;
-                continue;
+                GroupKind::Large => cores.next()?,
+                GroupKind::Settled | GroupKind::Tied => None,
+            };
+            for _ in 0..n_classes {
+                let class = classes.next()?.expect("as many classes as groups say");
+                let core = core.and_then(|core| core.run(&class, search.n_tokens));
+                match group.kind() {
+                    GroupKind::Settled => {
+                        runs.clear();
+                        // A settled class of one was taken for repeated, and is not.
+                        runs.extend((class.n_members > 1).then(|| settled(&class)));
+                        windows.number += 1;
+                    }
+                    _ => windows.runs(core, &mut runs)?,
+                }
+                self.push(&class, &runs, &mut members)?;
             }
-            // A settled class of one was taken for repeated, and is not.
-            if class.is_settled() && class.n_members > 1 {
-                runs.push(settled(&class));
-            }
-            while let Some(window) = next.filter(|window| window.class() == number) {
-                join(&mut runs, &window);
-                next = repeated.next()?;
-            }
-            gather(&mut runs);
-            self.push(&class, &runs, &mut members)?;
-            number += 1;
         }
         Ok(())
     }
@@ -150,7 +168,7 @@ impl RunParts {
         &mut self,
         class: &Class,
         runs: &[Run],
-        members: &mut Scan<[u32; 2]>,
+        members: &mut SpoolScan<'_, [u32; 2]>,
     ) -> Result<(), Error> {
         for _ in 0..class.n_members {
             let [doc, first] = members.next()?.expect("as many members as classes say");
@@ -160,6 +178,38 @@ impl RunParts {
                 self.parts.push(part, &Run { doc, start, ..*run })?;
             }
         }
+        Ok(())
+    }
+}
+
+/// The repeated windows of one class after the other.
+struct Windows {
+    repeated: Sorted<RepeatedWindow>,
+    next: Option<RepeatedWindow>,
+    /// The number of the class.
+    number: u64,
+}
+
+impl Windows {
+    fn new(mut repeated: Sorted<RepeatedWindow>) -> Result<Self, Error> {
+        Ok(Self {
+            next: repeated.next()?,
+            repeated,
+            number: 0,
+        })
+    }
+
+    /// Puts the runs of the next class into `runs`, including that of a core.
+    fn runs(&mut self, mut core: Option<Run>, runs: &mut Vec<Run>) -> Result<(), Error> {
+        runs.clear();
+        while let Some(window) = self.next.filter(|window| window.class() == self.number) {
+            runs.extend(core.take_if(|core| core.start < window.offset()));
+            join(runs, &window);
+            self.next = self.repeated.next()?;
+        }
+        runs.extend(core);
+        gather(runs);
+        self.number += 1;
         Ok(())
     }
 }

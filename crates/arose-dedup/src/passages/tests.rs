@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::anchors::Search;
 use super::config::{Digits, PassagesConfig, Remove, TextElements};
-use super::occurrences::{OCCURRENCES, OccurrenceRun, PASSAGES, PassageRecord};
+use super::occurrences::Passages;
+use super::spool::Spool;
 use super::text::{DOCS, STARTS, TEXTS, TOKENS, TextRecord, Texts};
 use super::{anchors, occurrences, runs};
-use crate::column::{Scan, Writer};
+use crate::column::Writer;
 use crate::{Error, Progress, Start};
 
 /// Writes the columns of documents whose tokens are all one byte long.
@@ -63,16 +64,13 @@ fn find(docs: &[Vec<u64>], search: &Search, times: u64) -> Vec<Vec<Occurrence>> 
     };
     let found = anchors::run(&texts, search, folder, &progress).unwrap();
     let found = runs::run(&texts, folder, &found, search, folder, &progress).unwrap();
-    occurrences::run(&texts, folder, &found, search, &config, folder, &progress).unwrap();
-    let mut passages = Scan::<PassageRecord>::open(&folder.join(PASSAGES)).unwrap();
-    let mut found = Scan::<OccurrenceRun>::open(&folder.join(OCCURRENCES)).unwrap();
+    let found = occurrences::run(&texts, folder, &found, search, folder, &progress).unwrap();
+    let mut passages = Passages::open(folder, &found, search, &config).unwrap();
+    let mut records = Spool::new(&folder.join("passage"), search.allowance);
     let mut all = vec![Vec::new(); docs.len()];
-    while let Some(passage) = passages.next().unwrap() {
-        for _ in 0..passage.n_records {
-            let one = found.next().unwrap().unwrap();
-            if passage.is_wanted == 0 {
-                continue;
-            }
+    while let Some(passage) = passages.next(&mut records).unwrap() {
+        let mut found = records.scan().unwrap();
+        while let Some(one) = found.next().unwrap().filter(|_| passage.is_wanted) {
             let own = (0..one.times).map(|i| Occurrence {
                 start: one.start_of(i),
                 end: one.end + i * one.step,
@@ -147,6 +145,58 @@ fn stages_find_what_brute_force_finds() {
         }
     }
     assert!(n_occurrences > 500, "{n_occurrences} occurrences");
+}
+
+/// Many documents with one passage, some of which continue alike before or after it: 17 classes of
+/// one anchor and more.
+fn many_documents(random: &mut SplitMix) -> Vec<Vec<u64>> {
+    let mut text = |n: u64| -> Vec<u64> { (0..n).map(|_| 100 + random.below(500)).collect() };
+    let passage = text(12);
+    let [before, after] = [(); 2].map(|()| [text(6), text(6), text(6)]);
+    let n_docs = 24;
+    let own: Vec<[Vec<u64>; 2]> = (0..n_docs).map(|_| [text(6), text(6)]).collect();
+    let mut pick = |shared: &[Vec<u64>; 3], own: &[u64], is_before: bool| {
+        let n = random.below(7) as usize;
+        let shared = match random.below(5) {
+            which @ 0..3 => &shared[which as usize],
+            _ => return own.to_vec(),
+        };
+        // A part of the shared text next to the passage.
+        match is_before {
+            true => [&own[..n], &shared[n..]].concat(),
+            false => [&shared[..n], &own[n..]].concat(),
+        }
+    };
+    let docs = own.iter().map(|[a, b]| {
+        let (a, b) = (pick(&before, a, true), pick(&after, b, false));
+        [&a[..], &passage, &b].concat()
+    });
+    docs.collect()
+}
+
+/// Groups of many classes have the passages of the definition too.
+#[test]
+fn issue_29_large_groups_have_the_passages_of_the_definition() {
+    let mut random = SplitMix::new(17);
+    for round in 0..40 {
+        let docs = many_documents(&mut random);
+        let n_tokens = 3 + random.below(10) as usize;
+        let scope = [Scope::Any, Scope::Across][round % 2];
+        let expected: Vec<_> = repeated_passages(&docs, n_tokens, 2, scope).collect();
+        for gram in [n_tokens.div_ceil(2), 1, n_tokens] {
+            for allowance in [0, 1 << 20] {
+                let search = Search {
+                    n_tokens,
+                    gram,
+                    ties: Ties::Robust,
+                    rehash: None,
+                    scope,
+                    allowance,
+                };
+                assert_eq!(find(&docs, &search, 2), expected, "{docs:?} {search:?}");
+            }
+        }
+    }
 }
 
 fn config(min: usize) -> PassagesConfig {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use arose::passage::Cells;
 use bytemuck::{Pod, Zeroable};
 
-use crate::column::{Column, Scan};
+use crate::column::{Ahead, Column, Scan};
 use crate::{Error, Progress};
 
 pub(crate) const DOCS: &str = "docs";
@@ -106,27 +106,32 @@ impl Texts {
         }
     }
 
+    pub(crate) fn parts(&self) -> Result<PartReader, Error> {
+        Ok(PartReader {
+            docs: Column::open(&self.path(DOCS), DOCS_ALLOWANCE)?,
+            tokens: Ahead::open(&self.path(TOKENS))?,
+            texts: Ahead::open(&self.path(TEXTS))?,
+        })
+    }
+
     pub(crate) fn reader(&self) -> Result<TextReader, Error> {
         Ok(TextReader {
             docs: Column::open(&self.path(DOCS), DOCS_ALLOWANCE)?,
             tokens: Column::open(&self.path(TOKENS), 0)?,
-            starts: Column::open(&self.path(STARTS), 0)?,
+            tokens_ahead: Ahead::open(&self.path(TOKENS))?,
+            starts: Ahead::open(&self.path(STARTS))?,
             texts: Column::open(&self.path(TEXTS), 0)?,
-            buffer: Vec::new(),
-            doc: None,
         })
     }
 }
 
-/// Reads documents by number.
+/// Reads documents by number. Those in order need few reads of the files.
 pub(crate) struct TextReader {
     docs: Column<TextRecord>,
     tokens: Column<u64>,
-    starts: Column<u32>,
+    tokens_ahead: Ahead<u64>,
+    starts: Ahead<u32>,
     texts: Column<u8>,
-    buffer: Vec<u64>,
-    /// The document whose tokens are in the buffer.
-    doc: Option<u32>,
 }
 
 impl TextReader {
@@ -136,14 +141,9 @@ impl TextReader {
 
     /// Returns the tokens of a document. Those of the last document are not read again.
     pub(crate) fn tokens(&mut self, doc: u32) -> Result<&[u64], Error> {
-        if self.doc != Some(doc) {
-            let record = self.docs.get(doc)?;
-            self.doc = None;
-            self.buffer.resize(record.n_tokens as usize, 0);
-            self.tokens.read_into(record.tokens_at, &mut self.buffer)?;
-            self.doc = Some(doc);
-        }
-        Ok(&self.buffer)
+        let record = self.docs.get(doc)?;
+        self.tokens_ahead
+            .get(record.tokens_at, record.n_tokens as usize)
     }
 
     /// Returns a range of tokens of a document.
@@ -158,10 +158,14 @@ impl TextReader {
         self.tokens.read_into(start, out)
     }
 
-    pub(crate) fn cells(&self, record: &TextRecord) -> Result<Cells, Error> {
-        let mut starts = vec![0; record.n_tokens as usize];
-        self.starts.read_into(record.tokens_at, &mut starts)?;
+    pub(crate) fn cells(&mut self, record: &TextRecord) -> Result<Cells, Error> {
+        let starts = self.starts(record)?.to_vec();
         Ok(Cells::from_starts(starts, record.n_bytes))
+    }
+
+    /// Returns the starts of the cells of a document.
+    fn starts(&mut self, record: &TextRecord) -> Result<&[u32], Error> {
+        self.starts.get(record.tokens_at, record.n_tokens as usize)
     }
 
     pub(crate) fn text(&self, record: &TextRecord) -> Result<String, Error> {
@@ -177,45 +181,57 @@ impl TextReader {
     }
 
     /// Returns the bytes of the cells of a range of tokens.
-    pub(crate) fn bytes(&self, doc: u32, tokens: Range<u32>) -> Result<Range<u32>, Error> {
+    pub(crate) fn bytes(&mut self, doc: u32, tokens: Range<u32>) -> Result<Range<u32>, Error> {
         let record = self.docs.get(doc)?;
-        let start = |token: u32| {
+        let mut start = |token: u32| {
             if token >= record.n_tokens {
                 return Ok(record.n_bytes);
             }
-            let mut start = [0];
             let at = record.tokens_at + u64::from(token);
-            self.starts.read_into(at, &mut start)?;
-            Ok::<u32, Error>(start[0])
+            Ok::<u32, Error>(self.starts.get(at, 1)?[0])
         };
         Ok(start(tokens.start)?..start(tokens.end)?)
+    }
+}
+
+/// Reads parts of documents, mostly in the order of their places.
+pub(crate) struct PartReader {
+    docs: Column<TextRecord>,
+    tokens: Ahead<u64>,
+    texts: Ahead<u8>,
+}
+
+impl PartReader {
+    /// Returns a range of tokens of a document.
+    pub(crate) fn tokens(&mut self, doc: u32, range: Range<u32>) -> Result<&[u64], Error> {
+        let start = self.docs.get(doc)?.tokens_at + u64::from(range.start);
+        self.tokens.get(start, range.len())
     }
 
     /// Returns the first characters of a byte range of a text, without surrounding whitespace.
     pub(crate) fn shown(
-        &self,
+        &mut self,
         doc: u32,
         [start, end]: [u32; 2],
         n_chars: usize,
     ) -> Result<String, Error> {
-        let n_bytes = (end - start).min(4 * n_chars as u32 + 64);
-        let text = self.beginning(doc, start, n_bytes)?;
-        Ok(text.trim().chars().take(n_chars).collect())
-    }
-
-    /// Returns the beginning of a byte range of a text, up to the last complete character.
-    fn beginning(&self, doc: u32, start: u32, n_bytes: u32) -> Result<String, Error> {
         let record = self.docs.get(doc)?;
-        let n = n_bytes.min(record.n_bytes.saturating_sub(start));
-        let mut bytes = vec![0; n as usize];
-        self.texts
-            .read_into(record.text_at + u64::from(start), &mut bytes)?;
-        let n_valid = match std::str::from_utf8(&bytes) {
-            Ok(_) => bytes.len(),
-            Err(error) => error.valid_up_to(),
+        let n = (end - start).min(4 * n_chars as u32 + 64);
+        let n = n.min(record.n_bytes.saturating_sub(start));
+        let bytes = self
+            .texts
+            .get(record.text_at + u64::from(start), n as usize)?;
+        // Up to the last complete character.
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
         };
-        bytes.truncate(n_valid);
-        Ok(valid(bytes))
+        let text = text.trim();
+        let end = text
+            .char_indices()
+            .nth(n_chars)
+            .map_or(text.len(), |(at, _)| at);
+        Ok(text[..end].to_owned())
     }
 }
 
@@ -261,9 +277,8 @@ impl Places {
 
     fn open(&mut self, doc: u32) -> Result<(), Error> {
         let record = self.reader.record(doc)?;
-        self.starts.resize(record.n_tokens as usize, 0);
-        let starts = &self.reader.starts;
-        starts.read_into(record.tokens_at, &mut self.starts)?;
+        self.starts.clear();
+        self.starts.extend_from_slice(self.reader.starts(&record)?);
         self.starts.push(record.n_bytes);
         self.chars.clear();
         if record.is_ascii == 0 {

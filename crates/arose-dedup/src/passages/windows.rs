@@ -1,34 +1,54 @@
 //! The windows of classes whose groups are large or tied, one record each.
 //!
-//! The first member of a class writes a record for each of its windows, with the weight of the
-//! class. A sort by hash brings equal windows of all classes together. Each window gets its number
-//! of places, the first place, and the hash of the set of all places. Equal windows have anchors
-//! with equal hashes, so the windows of a part match none outside it.
+//! The first member of a class writes a record for each of its windows that may be repeated and is
+//! not in the core of a large group, with the weight of the class. A sort by hash brings equal
+//! windows of all classes together. Each window gets its number of places, the first place, and the
+//! hash of the set of all places. Equal windows have anchors with equal hashes, so the windows of a
+//! part match none outside it.
 
+use std::ops::Range;
 use std::path::Path;
 
 use arose::passage::RollingHash;
 use bytemuck::{Pod, Zeroable};
 
 use super::anchors::Search;
-use super::classes::{CLASSES, Class};
+use super::classes::{Class, GroupKind, PartClasses};
+use super::cores::Cores;
 use super::place_set::PlaceSet;
+use super::spool::Spool;
 use super::text::TextReader;
 use crate::Error;
-use crate::column::{Scan, Writer};
 use crate::sorter::{Sorted, Sorter};
 
-/// A class that writes its windows, sorted by the place of its first member.
+/// Windows of a class that write records, sorted by the place of the first member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct HandIn {
+struct Stretch {
     tokens_at: u64,
     doc: u32,
-    first: u32,
-    class: u64,
+    /// The first window.
+    token: u32,
+    /// The class and the number of the first window in it.
+    slot: u64,
     weight: u64,
+    /// The hash of the set of places of the first window.
     set: u64,
     n_windows: u64,
+}
+
+impl Stretch {
+    fn of(class: &Class, number: u64, windows: Range<u32>) -> Self {
+        Self {
+            tokens_at: class.tokens_at + u64::from(windows.start),
+            doc: class.doc,
+            token: class.first + windows.start,
+            slot: number << OFFSET_BITS | u64::from(windows.start),
+            weight: class.n_members,
+            set: PlaceSet(class.set).shifted(windows.start).0,
+            n_windows: u64::from(windows.end - windows.start),
+        }
+    }
 }
 
 /// A record of a window, sorted by its hash, then place.
@@ -81,17 +101,22 @@ impl RepeatedWindow {
     }
 }
 
-/// Returns the repeated windows of the classes in `folder`, by class, and the number of window
-/// records.
+/// Returns the repeated windows of the classes of large and tied groups, by class, and the number
+/// of window records. Windows in a core are not among them.
 pub(crate) fn run(
+    found: &mut PartClasses,
+    cores: &mut Cores,
     reader: &TextReader,
     search: &Search,
     folder: &Path,
 ) -> Result<(Sorted<RepeatedWindow>, u64), Error> {
-    let windows = hand_in(reader, search, folder)?;
-    let n_windows = meet(windows, folder)?;
-    let mut slots = Scan::<u64>::open(&folder.join("slots"))?;
-    let mut groups = Scan::<Distinct>::open(&folder.join("distinct"))?;
+    let windows = hand_in(found, cores, reader, search, folder)?;
+    let Met {
+        mut slots,
+        mut groups,
+    } = meet(windows, search, folder)?;
+    let (mut slots, mut groups) = (slots.scan()?, groups.scan()?);
+    let n_windows = slots.left();
     let mut results = Sorter::new(&folder.join("repeated"), search.allowance);
     while let Some(group) = groups.next()? {
         for _ in 0..group.n_records {
@@ -110,10 +135,16 @@ pub(crate) fn run(
     Ok((results.finish()?, n_windows))
 }
 
-/// Writes a summary and the place of each distinct window. Returns the number of distinct windows.
-fn meet(mut windows: Sorted<Window>, folder: &Path) -> Result<u64, Error> {
-    let mut slots = Writer::create(&folder.join("slots"))?;
-    let mut groups = Writer::create(&folder.join("distinct"))?;
+/// Windows by content.
+struct Met {
+    slots: Spool<u64>,
+    /// A summary for each distinct window.
+    groups: Spool<Distinct>,
+}
+
+fn meet(mut windows: Sorted<Window>, search: &Search, folder: &Path) -> Result<Met, Error> {
+    let mut slots = Spool::new(&folder.join("slots"), search.allowance / 4);
+    let mut groups = Spool::new(&folder.join("distinct"), search.allowance / 4);
     let mut next = windows.next()?;
     while let Some(first) = next {
         let mut group = Distinct {
@@ -132,28 +163,33 @@ fn meet(mut windows: Sorted<Window>, folder: &Path) -> Result<u64, Error> {
         }
         groups.push(&group)?;
     }
-    groups.finish()?;
-    slots.finish()
+    Ok(Met { slots, groups })
 }
 
-fn hand_in(reader: &TextReader, search: &Search, folder: &Path) -> Result<Sorted<Window>, Error> {
-    let mut firsts = firsts(search, folder)?;
+fn hand_in(
+    found: &mut PartClasses,
+    cores: &mut Cores,
+    reader: &TextReader,
+    search: &Search,
+    folder: &Path,
+) -> Result<Sorted<Window>, Error> {
+    let mut stretches = stretches(found, cores, search, folder)?;
     let mut windows = Sorter::new(&folder.join("windows"), search.allowance);
     let mut tokens = Vec::new();
-    while let Some(class) = firsts.next()? {
-        tokens.resize(class.n_windows as usize - 1 + search.n_tokens, 0);
-        reader.tokens_at(class.tokens_at, &mut tokens)?;
+    while let Some(stretch) = stretches.next()? {
+        tokens.resize(stretch.n_windows as usize - 1 + search.n_tokens, 0);
+        reader.tokens_at(stretch.tokens_at, &mut tokens)?;
         let hashes = RollingHash::new(&tokens).windows(search.n_tokens);
-        let salt = search.salt(class.doc);
-        let mut set = PlaceSet(class.set);
+        let salt = search.salt(stretch.doc);
+        let mut set = PlaceSet(stretch.set);
         for (offset, hash) in (0..).zip(hashes) {
             windows.push(Window {
                 hash: [hash[0] ^ salt, hash[1]],
-                doc: class.doc,
-                token: class.first + offset,
+                doc: stretch.doc,
+                token: stretch.token + offset,
                 set: set.0,
-                weight: class.weight,
-                slot: class.class << OFFSET_BITS | u64::from(offset),
+                weight: stretch.weight,
+                slot: stretch.slot + u64::from(offset),
             })?;
             set = set.shifted(1);
         }
@@ -161,25 +197,42 @@ fn hand_in(reader: &TextReader, search: &Search, folder: &Path) -> Result<Sorted
     windows.finish()
 }
 
-/// Returns the classes of these groups by the place of their first member, so that tokens are read
-/// in order.
-fn firsts(search: &Search, folder: &Path) -> Result<Sorted<HandIn>, Error> {
-    let mut classes = Scan::<Class>::open(&folder.join(CLASSES))?;
-    let mut firsts = Sorter::new(&folder.join("firsts"), search.allowance);
+/// Returns the stretches by the place of the first member, so that tokens are read in order.
+fn stretches(
+    found: &mut PartClasses,
+    cores: &mut Cores,
+    search: &Search,
+    folder: &Path,
+) -> Result<Sorted<Stretch>, Error> {
+    let mut stretches = Sorter::new(&folder.join("stretches"), search.allowance);
+    let (mut groups, mut classes) = (found.groups.scan()?, found.classes.scan()?);
+    let next_tokens = &cores.next_tokens;
+    let (mut cores, mut edges) = (cores.cores.scan()?, cores.edges.scan()?);
     let mut number = 0;
-    while let Some(class) = classes.next()? {
-        if class.n_classes == 0 {
-            firsts.push(HandIn {
-                tokens_at: class.tokens_at,
-                doc: class.doc,
-                first: class.first,
-                class: number,
-                weight: class.n_members,
-                set: class.set,
-                n_windows: u64::from(class.n_windows),
-            })?;
+    while let Some(group) = groups.next()? {
+        let core = match group.kind() {
+            GroupKind::Settled | GroupKind::Small => {
+                classes.skip(group.n_classes)?;
+                number += u64::from(group.n_classes);
+                continue;
+            }
+            GroupKind::Large => cores.next()?,
+            GroupKind::Tied => None,
+        };
+        for _ in 0..group.n_classes {
+            let class = classes.next()?.expect("as many classes as groups say");
+            let ranges = match core {
+                None => [0..class.n_windows, 0..0],
+                Some(core) => {
+                    let edge = edges.next()?.expect("one for each class");
+                    Cores::others(next_tokens, &core, &edge, &class, search.n_tokens)
+                }
+            };
+            for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+                stretches.push(Stretch::of(&class, number, range))?;
+            }
+            number += 1;
         }
-        number += 1;
     }
-    firsts.finish()
+    stretches.finish()
 }

@@ -66,7 +66,7 @@ pub(crate) fn run(
     progress: &Progress,
 ) -> Result<Documents, Error> {
     let texts = Texts::new(stages.read);
-    let reader = texts.reader()?;
+    let mut reader = texts.reader()?;
     let mut spans = Groups::<Span>::open(&stages.matches.join(SPANS_OF_DOCS))?;
     let mut pairs = Groups::<[u32; 2]>::open(&stages.items.join(PAIRS))?;
     let mut names = NameScan::open(stages.read)?;
@@ -85,7 +85,7 @@ pub(crate) fn run(
             MatchRemoval::Drop if here.is_empty() => (Cut::default(), KEEP),
             MatchRemoval::Drop => (Cut::whole(&record), DROP),
             MatchRemoval::Cut => {
-                let cut = Cut::of(&here, &record, &reader, config.text, &remove)?;
+                let cut = Cut::of(&here, &record, &mut reader, config.text, &remove)?;
                 let kind = cut.kind(&record, &remove);
                 (cut, kind)
             }

@@ -17,7 +17,7 @@ use crate::passages::listing::{MAX_TOP, SHOWN_CHARS};
 use crate::passages::partners::{Link, Partners, runs};
 use crate::passages::read::Read;
 use crate::passages::sheet::{Cell, ColumnKind, Head, Sheet};
-use crate::passages::text::{TextReader, TextRecord, Texts};
+use crate::passages::text::{PartReader, TextReader, TextRecord, Texts};
 use crate::sorter::Sorter;
 use crate::source::path_text;
 use crate::{Error, Progress};
@@ -117,7 +117,9 @@ pub(crate) fn run(
         matches: Sheet::create(&stages.out.join("matches.parquet"), &MATCH_HEADS)?,
         pairs: Sorter::new(&folder.join("sort_pairs"), search.allowance / 2),
         items_read: texts.reader()?,
+        item_parts: texts.parts()?,
         corpus: stages.corpus.reader()?,
+        corpus_parts: stages.corpus.parts()?,
         n_tokens: search.n_tokens as u32,
         list,
         found: Items::default(),
@@ -178,7 +180,9 @@ struct Sheets {
     matches: Sheet,
     pairs: Sorter<[u32; 2]>,
     items_read: TextReader,
+    item_parts: PartReader,
     corpus: TextReader,
+    corpus_parts: PartReader,
     n_tokens: u32,
     list: u64,
     found: Items,
@@ -220,7 +224,7 @@ impl Sheets {
         let end_there = there + (run.end - run.start);
         let bytes = self.corpus.bytes(run.partner, there..end_there)?;
         let text = self
-            .corpus
+            .corpus_parts
             .shown(run.partner, [bytes.start, bytes.end], SHOWN_CHARS)?;
         let number = |n: u32| Cell::Number(u64::from(n));
         self.matches.push(&[
@@ -307,7 +311,7 @@ impl Sheets {
             return Ok(());
         }
         let bytes = [0, own.record.n_bytes];
-        let text = self.items_read.shown(own.number, bytes, SHOWN_CHARS)?;
+        let text = self.item_parts.shown(own.number, bytes, SHOWN_CHARS)?;
         self.found.top.push(TopItem {
             id: id.to_owned(),
             tokens,
