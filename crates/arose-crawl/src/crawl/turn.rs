@@ -7,7 +7,7 @@ use super::*;
 use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
-use crate::frontier::{Arriving, Host, PROBE, Rules, Stage, Taken};
+use crate::frontier::{Arriving, Host, HostRules, PROBE, Stage, Taken};
 use crate::guard::{Candidate, Guard, Reason};
 use crate::journal::{Event, Kind};
 use crate::log::Line;
@@ -200,8 +200,7 @@ impl Crawl {
         self.lines.push_str(&text.untried(origin, reason, date));
     }
 
-    /// Writes down that the DNS servers of a host fail, for the URL that it would have been asked
-    /// for first.
+    /// Logs that the DNS servers of a host fail, with the URL that would have been requested first.
     fn log_nameless(&mut self, id: HostId) {
         let origin = &self.frontier.hosts[id as usize].origin;
         let line = Line {
@@ -213,8 +212,8 @@ impl Crawl {
         self.lines.push_str(&line.text());
     }
 
-    /// Leaves a host alone that cannot be reached. All that waits there is lost for now: it is
-    /// asked for again after a day, by the next run or by a retry.
+    /// Gives up a host that cannot be reached. All its URLs are lost for now: they are requested
+    /// again after a day, by the next run or by a retry.
     pub(super) fn lose_host(&mut self, id: HostId) {
         let until = self.now() + PROBE;
         let host = &mut self.frontier.hosts[id as usize];
@@ -318,12 +317,12 @@ impl Crawl {
         }
         host.read_rules();
         let robots = match &host.rules {
-            Rules::Known(robots, until) if now < *until => Arc::clone(robots),
-            Rules::Awaited => {
+            HostRules::Known(robots, until) if now < *until => Arc::clone(robots),
+            HostRules::Awaited => {
                 self.frontier.release(id, now, address, now);
                 return Ok(());
             }
-            Rules::Unknown | Rules::Known(..) | Rules::Kept(..) => {
+            HostRules::Unknown | HostRules::Known(..) | HostRules::Kept(..) => {
                 let rest = "/robots.txt".into();
                 let job = RobotsJob {
                     host: id,
@@ -384,7 +383,7 @@ impl Crawl {
         let Some(address) = host.address else {
             return Ok(());
         };
-        let Rules::Known(robots, _) = &host.rules else {
+        let HostRules::Known(robots, _) = &host.rules else {
             host.put_back(turn);
             self.frontier.release(id, now, address, now);
             return Ok(());
@@ -418,8 +417,9 @@ impl Crawl {
     /// Returns the next URL of a host that may be fetched.
     fn next_page(&mut self, id: HostId, robots: &Robots, now: Duration) -> Result<Next, Error> {
         for _ in 0..MAX_SKIPS {
+            let share = self.visit_share(id);
             let host = &mut self.frontier.hosts[id as usize];
-            let turn = host.pop();
+            let turn = host.pop_shared(share);
             let Some(turn) = turn.or_else(|| host.pop_woken(now)) else {
                 return Ok(Next::Nothing);
             };

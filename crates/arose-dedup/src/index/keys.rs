@@ -6,7 +6,7 @@
 //! result, since every candidate is compared by its stored sketch.
 
 use arose::content::{NEARLY_EQUAL, Score};
-use arose::digest::digest64;
+use arose::digest::{Digest, digest64};
 use arose::feature::{agreement, mega_shingles};
 use arose::mix::mix;
 use arose::rule::{Criterion, Evidence, Policy, Rule, ShortPolicy, SiteRelation, decide};
@@ -17,8 +17,8 @@ use arose::slot_index::n_probes;
 use super::own::{self, Weighing};
 use super::settings::{FeatureKeys, Kind, N_FEATURES, Settings};
 use super::sketch::{Sketch, samples_of};
-use crate::marks::MarkTables;
-use crate::scheme::{Bands, Tables as _};
+use crate::marks::{MarkTables, Marks};
+use crate::scheme::{Bands, KeyTables as _};
 
 /// Number of bits of a hash that an index stores. Among `n` entries, a key that is not in the index
 /// matches `n / 2^35` by chance: 0.012 for 20 million documents of 20 keys.
@@ -32,7 +32,7 @@ pub(super) fn prefix_of(key: u64) -> u64 {
 
 /// Computes keys and compares candidates.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct KeyPlan {
     pub(super) settings: Settings,
     /// Number of words of a sketch.
     pub(super) n_words: usize,
@@ -55,7 +55,7 @@ const NAMES: usize = 0;
 const DIGESTS: usize = 1;
 const FIRST_OF_SKETCH: usize = 2;
 
-impl Plan {
+impl KeyPlan {
     pub(super) fn new(settings: &Settings) -> Self {
         let (n_words, policy) = (settings.n_words(), settings.policy());
         let n_tables = FIRST_OF_SKETCH + N_FEATURES.max(20) + n_words.max(64);
@@ -173,6 +173,15 @@ impl Plan {
         self.names_end + scaled(hash, u64::MAX - self.names_end)
     }
 
+    /// Returns the test of candidates for a sketch.
+    pub(super) fn test<'a>(&'a self, sketch: &Sketch) -> CandidateTest<'a> {
+        let tables = self.marks.as_ref().filter(|_| !sketch.words.is_empty());
+        CandidateTest {
+            digest: sketch.digest,
+            marks: tables.map(|tables| (tables, own::marks_of(&sketch.words))),
+        }
+    }
+
     /// The scores of two sketches of this index, and the rule that makes the two duplicates.
     pub(super) fn judge(&self, a: &Sketch, b: &Sketch) -> Judged {
         let (evidence, score) = self.evidence(a, b);
@@ -259,6 +268,24 @@ impl Plan {
             Criterion::B { .. } => f64::from(evidence.b_sim) / N_FEATURES as f64,
             _ => f64::from(evidence.c_sim) / f64::from(Fingerprint384::BITS),
         }
+    }
+}
+
+/// The test of a run that rules out most candidates before they are compared. Only the policy
+/// `content` needs it, whose comparison takes long.
+pub(super) struct CandidateTest<'a> {
+    digest: Digest,
+    marks: Option<(&'a MarkTables, Marks)>,
+}
+
+impl CandidateTest<'_> {
+    pub(super) fn passes(&self, other: &Sketch) -> bool {
+        let Some((tables, marks)) = &self.marks else {
+            return true;
+        };
+        let may_be_alike =
+            || !other.words.is_empty() && tables.accepts(marks, &own::marks_of(&other.words));
+        self.digest.same_content(other.digest) || may_be_alike()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use arose::rule::{Evidence, Rule};
 
 use super::dead::Dead;
 use super::file::{Allowance, Content};
-use super::keys::Plan;
-use super::log::{self, Change, Frame};
+use super::keys::KeyPlan;
+use super::log::{self, Frame, LogChange};
 use super::manifest::Manifest;
 use super::own::Weighed;
 use super::recent::Recent;
@@ -21,7 +21,7 @@ use super::records::Records;
 use super::run::Run;
 use super::screen::Screen;
 use super::settings::Settings;
-use super::site_counts::SiteCounts;
+use super::site_counts::SiteCountTable;
 use super::sketch::Sketch;
 use super::{Committed, Error};
 
@@ -114,14 +114,14 @@ impl<'a> Prepared<'a> {
 /// All data that a query reads.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) plan: Arc<Plan>,
+    pub(super) plan: Arc<KeyPlan>,
     /// In the order of their rows, as are the runs.
     pub(super) records: Vec<Arc<Records>>,
     pub(super) runs: Vec<Arc<Run>>,
     pub(super) recent: Recent,
     pub(super) dead: Dead,
     /// Counts of text that sites repeat; empty unless the policy is `content`.
-    pub(super) counts: SiteCounts,
+    pub(super) counts: SiteCountTable,
     /// Memory for files that are read often.
     pub(super) allowance: Allowance,
 }
@@ -140,7 +140,7 @@ impl State {
         committed: Option<Committed>,
         max_counted: u32,
     ) -> Result<(Self, u64), Error> {
-        let plan = Arc::new(Plan::new(&manifest.settings));
+        let plan = Arc::new(KeyPlan::new(&manifest.settings));
         let mut runs = Vec::new();
         for part in &manifest.runs {
             let path = Content::Run.path(folder, part.number);
@@ -162,9 +162,9 @@ impl State {
         let counts = match manifest.counts {
             Some(part) => {
                 let path = Content::SiteCounts.path(folder, part.number);
-                SiteCounts::read(&path, part.check, max_counted)?
+                SiteCountTable::read(&path, part.check, max_counted)?
             }
-            None => SiteCounts::new(max_counted),
+            None => SiteCountTable::new(max_counted),
         };
         let n_rows = check_cover(folder, &plan, &records, &runs)?;
         let mut state = Self {
@@ -186,21 +186,21 @@ impl State {
         let n_words = self.plan.n_words;
         let mut keys = Vec::new();
         log::replay(path, n_safe, |change| match change {
-            Change::Insert(_, sketch) if sketch.pairs.is_some() || !fits(&sketch, n_words) => {
+            LogChange::Insert(_, sketch) if sketch.pairs.is_some() || !fits(&sketch, n_words) => {
                 Err(Error::damaged(path, "a sketch of another kind"))
             }
-            Change::Insert(name, sketch) => {
+            LogChange::Insert(name, sketch) => {
                 self.insert(&name, &sketch, &mut keys);
                 Ok(())
             }
-            Change::Count(keys) => {
+            LogChange::Count(keys) => {
                 self.count(&keys);
                 Ok(())
             }
-            Change::Remove(row) if row >= self.recent.next_row() => {
+            LogChange::Remove(row) if row >= self.recent.next_row() => {
                 Err(Error::damaged(path, "a removed row does not exist"))
             }
-            Change::Remove(row) => {
+            LogChange::Remove(row) => {
                 self.dead.insert(row);
                 Ok(())
             }
@@ -214,10 +214,10 @@ impl State {
 
     /// Returns the weighed form of a document that is still to be weighed; none for all others.
     pub(super) fn weigh(&self, sketch: &Sketch) -> Option<Weighed> {
-        self.weigh_by(sketch, |key| self.counts.get(key))
+        self.weigh_by(sketch, |keys, numbers| self.counts.get_all(keys, numbers))
     }
 
-    fn weigh_by(&self, sketch: &Sketch, n: impl Fn(u64) -> u32) -> Option<Weighed> {
+    fn weigh_by(&self, sketch: &Sketch, n: impl FnOnce(&[u64], &mut Vec<u32>)) -> Option<Weighed> {
         let (weighing, pairs) = (self.plan.weighing.as_ref()?, sketch.pairs.as_ref()?);
         Some(weighing.weigh(sketch, pairs, n))
     }
@@ -225,13 +225,16 @@ impl State {
     /// Returns documents in the form in which the index stores them if they are inserted in this
     /// order.
     pub(super) fn prepare<'a>(&self, documents: &[(&'a str, &'a Sketch)]) -> Vec<Prepared<'a>> {
-        let mut added: HashMap<u64, u32> = HashMap::new();
+        // What the documents before a document add to the counts.
+        let mut added = SiteCountTable::new(u32::MAX);
         let prepared = documents.iter().map(|&(name, sketch)| {
-            let n = |key| self.counts.get(key) + added.get(&key).copied().unwrap_or(0);
+            let n = |keys: &[u64], numbers: &mut Vec<u32>| {
+                self.counts.get_all(keys, numbers);
+                let sums = keys.iter().zip(numbers);
+                sums.for_each(|(&key, number)| *number += added.get(key));
+            };
             let prepared = Prepared::new(name, sketch, self.weigh_by(sketch, n));
-            for &key in &prepared.counted {
-                *added.entry(key).or_default() += 1;
-            }
+            prepared.counted.iter().for_each(|&key| added.add(key, 1));
             prepared
         });
         prepared.collect()
@@ -268,7 +271,10 @@ impl State {
             Some(_) => self.likely(&keys)?,
             None => self.candidates(&keys)?,
         };
-        self.judge(sketch, n_pages, rows.into_iter())
+        let test = self.plan.test(sketch);
+        self.judge(sketch, n_pages, rows.into_iter(), |other| {
+            test.passes(other)
+        })
     }
 
     /// Returns the result of [`State::query`] by comparing every document. Used as an oracle.
@@ -276,22 +282,27 @@ impl State {
         let rows = 0..self.recent.next_row();
         let rows = rows.filter(|&row| !self.dead.contains(row));
         match self.weigh(sketch) {
-            Some(weighed) => self.judge(&weighed.sketch, weighed.n_pages, rows),
-            None => self.judge(sketch, 0, rows),
+            Some(weighed) => self.judge(&weighed.sketch, weighed.n_pages, rows, |_| true),
+            None => self.judge(sketch, 0, rows, |_| true),
         }
     }
 
-    /// Returns the rows that match the rule with a sketch.
+    /// Returns the rows that pass a test and match the rule with a sketch.
     fn judge(
         &self,
         sketch: &Sketch,
         n_pages: u64,
         rows: impl Iterator<Item = u32>,
+        test: impl Fn(&Sketch) -> bool,
     ) -> Result<Vec<Match>, Error> {
         let mut matches = Vec::new();
         let mut reader = RowReader::new(self);
         for row in rows {
-            let judged = self.plan.judge(sketch, reader.sketch(row)?);
+            let other = reader.sketch(row)?;
+            if !test(other) {
+                continue;
+            }
+            let judged = self.plan.judge(sketch, other);
             if let Some(rule) = judged.rule {
                 matches.push(Match {
                     name: self.name(row)?,
@@ -518,7 +529,7 @@ pub(super) fn check_sketch(
 /// of rows.
 fn check_cover(
     folder: &Path,
-    plan: &Plan,
+    plan: &KeyPlan,
     records: &[Arc<Records>],
     runs: &[Arc<Run>],
 ) -> Result<u32, Error> {

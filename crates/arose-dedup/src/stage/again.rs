@@ -19,7 +19,7 @@ use arose_corpus::Position;
 use crate::Error;
 use crate::config::Config;
 use crate::error::InputChange;
-use crate::source::Source;
+use crate::source::InputFile;
 use crate::stage::columns::SOURCES;
 
 /// Maximum number of files that stay open. Others are opened for each line.
@@ -37,17 +37,17 @@ pub(crate) struct LinePlace {
 }
 
 /// The input files of a run.
-pub(crate) struct Lines {
+pub(crate) struct SourceLines {
     /// The file with the list of sources, which is read when the first line is.
     list: PathBuf,
-    inputs: OnceLock<Vec<Input>>,
+    inputs: OnceLock<Vec<OpenSource>>,
     n_open: AtomicUsize,
     config: arose_corpus::Config,
     tokenizer: Tokenizer,
 }
 
-struct Input {
-    source: Source,
+struct OpenSource {
+    source: InputFile,
     /// The file, if it stays open.
     file: OnceLock<File>,
     is_used: AtomicBool,
@@ -61,7 +61,7 @@ thread_local! {
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Lines {
+impl SourceLines {
     /// For the sources listed in the directory `read`.
     pub(crate) fn new(read: &Path, config: &Config) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Lines {
 
     fn read_tokens(
         &self,
-        input: &Input,
+        input: &OpenSource,
         place: &LinePlace,
         line: &mut [u8],
         tokens: &mut Vec<u64>,
@@ -118,7 +118,7 @@ impl Lines {
         used.try_for_each(|input| input.source.check())
     }
 
-    fn input(&self, number: u32) -> Result<&Input, Error> {
+    fn input(&self, number: u32) -> Result<&OpenSource, Error> {
         let inputs = match self.inputs.get() {
             Some(inputs) => inputs,
             None => {
@@ -132,12 +132,12 @@ impl Lines {
             .ok_or_else(|| self.damaged(format!("source {number} is missing")))
     }
 
-    fn load(&self) -> Result<Vec<Input>, Error> {
+    fn load(&self) -> Result<Vec<OpenSource>, Error> {
         let bytes = fs::read(&self.list).map_err(Error::io("read", &self.list))?;
-        let sources = serde_json::Deserializer::from_slice(&bytes).into_iter::<Source>();
+        let sources = serde_json::Deserializer::from_slice(&bytes).into_iter::<InputFile>();
         let inputs = sources.map(|source| {
             let source = source.map_err(|error| self.damaged(error.to_string()))?;
-            Ok(Input {
+            Ok(OpenSource {
                 source,
                 file: OnceLock::new(),
                 is_used: AtomicBool::new(false),
@@ -153,7 +153,7 @@ impl Lines {
         }
     }
 
-    fn read_bytes(&self, input: &Input, offset: u64, line: &mut [u8]) -> Result<(), Error> {
+    fn read_bytes(&self, input: &OpenSource, offset: u64, line: &mut [u8]) -> Result<(), Error> {
         let opened = match input.file.get() {
             Some(file) => return input.read_at(file, offset, line),
             None => input.open()?,
@@ -167,7 +167,7 @@ impl Lines {
     }
 }
 
-impl Input {
+impl OpenSource {
     fn open(&self) -> Result<File, Error> {
         self.source.check()?;
         self.is_used.store(true, Ordering::Relaxed);
@@ -197,13 +197,13 @@ mod tests {
     const LINE: &str = "{\"text\": \"a rose is a rose\"}";
 
     /// Lines of a file with [`LINE`] after ten other bytes.
-    fn lines(folder: &Path) -> (Lines, PathBuf) {
+    fn lines(folder: &Path) -> (SourceLines, PathBuf) {
         let path = folder.join("input.jsonl");
         fs::write(&path, format!("123456789\n{LINE}\n")).unwrap();
-        let source = Source::of(&path).unwrap();
+        let source = InputFile::of(&path).unwrap();
         let list = serde_json::to_string(&source).unwrap();
         fs::write(folder.join(SOURCES), format!("{list}\n")).unwrap();
-        (Lines::new(folder, &Config::default()), path)
+        (SourceLines::new(folder, &Config::default()), path)
     }
 
     fn place(offset: u64, n_tokens: u32) -> LinePlace {
@@ -261,7 +261,7 @@ mod tests {
             "{changed:?}"
         );
         // It is not opened either.
-        let again = Lines::new(folder.path(), &Config::default());
+        let again = SourceLines::new(folder.path(), &Config::default());
         let failed = again.read(&place(10, 5), &mut Vec::new());
         assert!(
             matches!(failed, Err(Error::InputChanged { .. })),

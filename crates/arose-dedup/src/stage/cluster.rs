@@ -22,15 +22,15 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Scan, Writer};
 use crate::config::Config;
 use crate::lookup::{Chosen, Flags, Lookup};
-use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Scores};
+use crate::record::{Accepted, CandidateKey, DocRecord, Ordinal, Scores};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::CANDIDATES;
 use crate::stage::columns::DOCS;
 use crate::stage::indexed::{IndexMatch, MATCHES};
 use crate::stage::rank::{Rank, Ranks};
 use crate::stage::repair::{Around, Centre, MAX_ROUNDS};
-use crate::stage::verify::{self, PAIRS, TextsIn, Verified};
-use crate::stage::versions::{self, Versions};
+use crate::stage::verify::{self, PAIRS, TextsIn, VerifyResults};
+use crate::stage::versions::{self, VersionResults};
 use crate::{Error, Progress};
 
 /// File with the decision on each document that is the first of its exact duplicates.
@@ -61,13 +61,13 @@ pub(crate) const NOT_TAKEN: Ordinal = Ordinal::MAX;
 
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Clusters {
+pub(crate) struct ClusterResults {
     /// Rounds of repair that found pairs.
     pub(crate) n_repairs: u32,
     /// Number of pairs that these rounds found.
     pub(crate) n_repaired: u64,
     /// Groups of kept documents with the same content.
-    pub(crate) versions: Versions,
+    pub(crate) versions: VersionResults,
 }
 
 /// Clusters the accepted pairs and writes stars and keepers to `folder`.
@@ -76,11 +76,11 @@ pub(crate) fn run(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Clusters, Error> {
+) -> Result<ClusterResults, Error> {
     let n_docs = Scan::<DocRecord>::open(&stages.texts.read.join(DOCS))?.left() as usize;
     let ranks = Ranks::new(stages.texts.read, stages.exact, config, folder)?;
     write_keepers(&ranks, n_docs, folder)?;
-    let mut found = Clusters::default();
+    let mut found = ClusterResults::default();
     let mut pairs = vec![stages.verify.join(PAIRS)];
     let mut tested = vec![stages.candidates.join(CANDIDATES)];
     loop {
@@ -90,7 +90,7 @@ pub(crate) fn run(
         let is_last = found.n_repairs == MAX_ROUNDS
             || find_repairs(ties, &is_taken, &ranks, &tested, config, folder, &repair)? == 0;
         let verified = match is_last {
-            true => Verified::default(),
+            true => VerifyResults::default(),
             false => verify::run(&stages.texts, &repair, config, &repair, progress)?,
         };
         tested.push(repair.join(CANDIDATES));
@@ -307,9 +307,9 @@ fn find_repairs(
             && dropped == doc
         {
             if !is_taken.is_set(other as usize) {
-                around.add(other, |pair: PairKey| out.push(pair))?;
+                around.add(other, |pair: CandidateKey| out.push(pair))?;
             } else if let Some(own) = centre_of(centres.get(other)?)? {
-                around.add_dropped(other, own, |pair: PairKey| out.push(pair))?;
+                around.add_dropped(other, own, |pair: CandidateKey| out.push(pair))?;
             }
             tie = ties.next()?;
         }
@@ -321,8 +321,12 @@ fn find_repairs(
 /// Writes every pair once, except those in other files, which were tested before and would be
 /// rejected again: a kept document has taken the partners of all its accepted pairs. Returns the
 /// number of pairs.
-fn write_untested(pairs: Sorter<PairKey>, tested: &[PathBuf], path: &Path) -> Result<u64, Error> {
-    let tested = tested.iter().map(|path| Tested::open(path));
+fn write_untested(
+    pairs: Sorter<CandidateKey>,
+    tested: &[PathBuf],
+    path: &Path,
+) -> Result<u64, Error> {
+    let tested = tested.iter().map(|path| TestedPairs::open(path));
     let mut tested = tested.collect::<Result<Vec<_>, Error>>()?;
     let mut pairs = pairs.finish()?;
     let mut out = Writer::create(path)?;
@@ -340,12 +344,12 @@ fn write_untested(pairs: Sorter<PairKey>, tested: &[PathBuf], path: &Path) -> Re
 }
 
 /// A sorted file of pairs that were tested.
-struct Tested {
-    pairs: Scan<PairKey>,
-    next: Option<PairKey>,
+struct TestedPairs {
+    pairs: Scan<CandidateKey>,
+    next: Option<CandidateKey>,
 }
 
-impl Tested {
+impl TestedPairs {
     fn open(path: &Path) -> Result<Self, Error> {
         let mut pairs = Scan::open(path)?;
         let next = pairs.next()?;
@@ -353,7 +357,7 @@ impl Tested {
     }
 
     /// Returns whether a pair is in the file. Pairs must be requested in order.
-    fn has(&mut self, pair: PairKey) -> Result<bool, Error> {
+    fn has(&mut self, pair: CandidateKey) -> Result<bool, Error> {
         while self.next.is_some_and(|next| next < pair) {
             self.next = self.pairs.next()?;
         }
@@ -372,7 +376,7 @@ mod tests {
     fn write_pairs(path: &Path, pairs: &[(Ordinal, Ordinal)]) {
         let mut out = Writer::create(path).unwrap();
         for &(a, b) in pairs {
-            out.push(&PairKey { a, b }).unwrap();
+            out.push(&CandidateKey { a, b }).unwrap();
         }
         out.finish().unwrap();
     }
@@ -386,11 +390,11 @@ mod tests {
         write_pairs(&tested[2], &[]);
         let mut sorter = Sorter::new(&folder.path().join("sort"), 0);
         for (a, b) in [(4, 6), (0, 7), (4, 5), (0, 2), (0, 2), (2, 3), (11, 12)] {
-            sorter.push(PairKey { a, b }).unwrap();
+            sorter.push(CandidateKey { a, b }).unwrap();
         }
         let path = folder.path().join("untested");
         assert_eq!(write_untested(sorter, &tested, &path).unwrap(), 3);
-        let mut scan = Scan::<PairKey>::open(&path).unwrap();
+        let mut scan = Scan::<CandidateKey>::open(&path).unwrap();
         let found = std::iter::from_fn(|| scan.next().unwrap()).map(|pair| (pair.a, pair.b));
         assert_eq!(found.collect::<Vec<_>>(), [(0, 2), (4, 6), (11, 12)]);
     }

@@ -17,8 +17,8 @@ use crate::record::{
     DocRecord, EMPTY, FILTERED, IN_SOURCE, NOT_FETCHED, NOT_STORED, NullText, SHORT, SUPERSEDED,
     Samples, Vectors,
 };
-use crate::scheme::{Bands, Tables};
-use crate::source::Source;
+use crate::scheme::{Bands, KeyTables};
+use crate::source::InputFile;
 use crate::stage::checkpoint::{Checkpoint, Lines, WaitingBytes};
 use crate::stage::keys::KeyWriter;
 use crate::stage::quality::QualityColumn;
@@ -34,6 +34,8 @@ pub(crate) const SAMPLES: &str = "samples";
 pub(crate) const FEATURES: &str = "features";
 /// Sketches and sites of all documents for the other policies.
 pub(crate) const VECTORS: &str = "vectors";
+/// Sites of all documents for the policy `content`, which computes sketches later.
+pub(crate) const SITES: &str = "sites";
 pub(crate) const NULLS: &str = "nulls";
 /// The sources, a line each.
 pub(crate) const SOURCES: &str = "sources";
@@ -52,7 +54,7 @@ pub(crate) struct Columns {
     /// Number of documents and skipped records so far.
     pub(crate) n_rows: u64,
     /// The sources in `found`, in a file that grows with them.
-    sources: Lines<Source>,
+    sources: Lines<InputFile>,
     docs: Writer<DocRecord>,
     names: Writer<u8>,
     tokens: TokenWriter,
@@ -123,6 +125,8 @@ enum Sketches {
     },
     /// Of all documents.
     Vectors(Writer<Vectors>),
+    /// The sites alone.
+    Sites(Writer<u64>),
 }
 
 impl Sketches {
@@ -135,10 +139,13 @@ impl Sketches {
             Criterion::Jaccard(threshold) => {
                 let n_tables = Bands::new(config, threshold)?.n_tables();
                 Self::Samples {
-                    keys: KeyWriter::create(background, folder, n_tables)?,
+                    keys: KeyWriter::create(background, folder, 0..n_tables)?,
                     samples: Writer::create_on(background, &folder.join(SAMPLES))?,
                     features: Writer::create_on(background, &folder.join(FEATURES))?,
                 }
+            }
+            Criterion::Content(_) => {
+                Self::Sites(Writer::create_on(background, &folder.join(SITES))?)
             }
             _ => Self::Vectors(Writer::create_on(background, &folder.join(VECTORS))?),
         })
@@ -161,11 +168,14 @@ impl Sketches {
                     features: Writer::resume_on(background, &folder.join(FEATURES), n_sketches)?,
                 }
             }
-            _ => Self::Vectors(Writer::resume_on(
-                background,
-                &folder.join(VECTORS),
-                n_sketches,
-            )?),
+            Criterion::Content(_) => {
+                let path = folder.join(SITES);
+                Self::Sites(Writer::resume_on(background, &path, n_sketches)?)
+            }
+            _ => {
+                let path = folder.join(VECTORS);
+                Self::Vectors(Writer::resume_on(background, &path, n_sketches)?)
+            }
         })
     }
 
@@ -173,6 +183,7 @@ impl Sketches {
         match self {
             Self::Samples { samples, .. } => samples.len(),
             Self::Vectors(vectors) => vectors.len(),
+            Self::Sites(sites) => sites.len(),
         }
     }
 
@@ -180,7 +191,7 @@ impl Sketches {
     fn n_keyed(&self) -> u64 {
         match self {
             Self::Samples { keys, .. } => keys.len(),
-            Self::Vectors(_) => 0,
+            Self::Vectors(_) | Self::Sites(_) => 0,
         }
     }
 
@@ -201,6 +212,7 @@ impl Sketches {
                 features.push(&row.vectors.features)?;
             }
             Self::Vectors(vectors) => vectors.push(&row.vectors)?,
+            Self::Sites(sites) => sites.push(&row.vectors.site)?,
         }
         Ok(place)
     }
@@ -217,6 +229,7 @@ impl Sketches {
                 features.flush()
             }
             Self::Vectors(vectors) => vectors.flush(),
+            Self::Sites(sites) => sites.flush(),
         }
     }
 }
@@ -368,7 +381,7 @@ impl Columns {
             Some(number) => *number,
             None => {
                 let number = self.found.sources.len() as u32;
-                let source = Source::of(path)?;
+                let source = InputFile::of(path)?;
                 self.sources.push(&source)?;
                 self.found.sources.push(source);
                 self.source_numbers.insert(path.to_path_buf(), number);

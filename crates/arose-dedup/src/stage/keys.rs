@@ -1,7 +1,8 @@
 //! Keys of documents on disk, and the buckets of documents that share a key.
 //!
 //! The keys of a table are a column of five bytes per document with a sketch, in the order of the
-//! documents. The columns are read one after the other. The documents of a table are sorted by key,
+//! documents. Keys that are computed from stored sketches are there for a few tables at a time. The
+//! columns are read one after the other. The documents of a table are sorted by key,
 //! on disk if they do not fit into memory, and those with equal keys form a bucket. Buckets of a
 //! few documents are written as pairs, each once even if it is in several tables. Larger buckets
 //! are written as a number of documents, followed by the documents. Memory: a quarter of the
@@ -9,6 +10,7 @@
 //! document in addition to the columns, and eight per pair.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,8 +20,8 @@ use crate::background::Background;
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
 use crate::lookup::Flags;
-use crate::record::{Ordinal, PairKey};
-use crate::scheme::{KEY_BITS, Tables};
+use crate::record::{CandidateKey, Ordinal};
+use crate::scheme::{KEY_BITS, KeyTables};
 use crate::sorter::Sorter;
 use crate::{Error, Progress};
 
@@ -32,6 +34,9 @@ const MEMBERS: &str = "members";
 
 /// Number of documents whose keys are computed or written together.
 const BLOCK: usize = 1 << 12;
+/// Number of tables whose keys are computed from sketches at once. All sketches are read for each
+/// group of tables.
+const N_TOGETHER: u32 = 16;
 /// Maximum number of documents of a bucket that is written as pairs, unless the cap is less.
 const N_PAIRED: usize = 8;
 
@@ -68,10 +73,10 @@ impl KeyWriter {
     pub(crate) fn create(
         background: Option<&Arc<Background>>,
         folder: &Path,
-        n_tables: u32,
+        tables: Range<u32>,
     ) -> Result<Self, Error> {
         let create = |table| Writer::create_on(background, &column_path(folder, table));
-        let columns = (0..n_tables).map(create);
+        let columns = tables.map(create);
         Ok(Self::of(columns.collect::<Result<_, Error>>()?))
     }
 
@@ -129,15 +134,17 @@ impl KeyWriter {
     }
 }
 
-/// Writes the keys of all documents to `folder`, computed from their sketches.
-pub(crate) fn write_keys<T: Tables>(
+/// Writes the keys of the active documents in these tables to `folder`, computed from the sketches
+/// of all documents.
+fn write_keys<T: KeyTables>(
     tables: &T,
-    sketches: &Path,
-    n_docs: usize,
+    group: Range<u32>,
+    sketches: &Column<T::Sketch>,
+    active: &Flags,
     folder: &Path,
 ) -> Result<(), Error> {
-    let mut out = KeyWriter::create(Background::start().as_ref(), folder, tables.n_tables())?;
-    let sketches = Column::<T::Sketch>::open(sketches, 0)?;
+    let mut out = KeyWriter::create(Background::start().as_ref(), folder, group.clone())?;
+    let n_docs = active.len();
     let n_at_once = 2 * BLOCK * rayon::current_num_threads();
     for start in (0..n_docs).step_by(n_at_once) {
         let end = n_docs.min(start + n_at_once);
@@ -145,12 +152,16 @@ pub(crate) fn write_keys<T: Tables>(
         let blocks = starts.into_par_iter().map(|start| {
             let mut room = vec![bytemuck::Zeroable::zeroed(); BLOCK.min(end - start)];
             sketches.read_into(start as u64, &mut room)?;
-            let keys =
-                |sketch| (0..tables.n_tables()).map(move |table| packed(tables.key(table, sketch)));
-            Ok(room.iter().flat_map(keys).collect())
+            let numbered = (start..).zip(&room);
+            let active = numbered.filter(|(doc, _)| active.is_set(*doc));
+            let keys = active.flat_map(|(_, sketch)| {
+                let group = group.clone();
+                group.map(move |table| packed(tables.key(table, sketch)))
+            });
+            Ok(keys.collect())
         });
         for keys in blocks.collect::<Result<Vec<Vec<Key>>, Error>>()? {
-            let docs = keys.chunks_exact(tables.n_tables().max(1) as usize);
+            let docs = keys.chunks_exact(group.len());
             docs.into_iter().try_for_each(|keys| out.push(keys))?;
         }
     }
@@ -181,6 +192,32 @@ pub(crate) fn write_buckets(
     out.finish(folder)
 }
 
+/// Writes the buckets of the active documents to `folder`, by the sketches of all documents in a
+/// file. The keys of a few tables at a time are on disk.
+pub(crate) fn write_buckets_of_sketches<T: KeyTables>(
+    tables: &T,
+    sketches: &Path,
+    active: &Flags,
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let n_tables = tables.n_tables();
+    progress.expect(u64::from(n_tables) * active.count());
+    let sketches = Column::<T::Sketch>::open(sketches, 0)?;
+    let mut out = BucketWriter::create(folder, config)?;
+    for start in (0..n_tables).step_by(N_TOGETHER as usize) {
+        let group = start..n_tables.min(start + N_TOGETHER);
+        write_keys(tables, group.clone(), &sketches, active, folder)?;
+        for table in group {
+            let path = column_path(folder, table);
+            out.write_table(table, &path, [active; 2], config, progress)?;
+            remove_if_there(&path)?;
+        }
+    }
+    out.finish(folder)
+}
+
 /// How a key and a document are combined into one number, which sorts by both. If there is not
 /// enough space, the higher bits of the key are dropped.
 #[derive(Clone, Copy)]
@@ -206,7 +243,7 @@ impl Packing {
 
 struct BucketWriter {
     folder: PathBuf,
-    met: Sorter<PairKey>,
+    met: Sorter<CandidateKey>,
     heads: Writer<[u32; 2]>,
     members: Writer<Ordinal>,
     /// The documents of the current bucket, until there are too many.
@@ -283,7 +320,7 @@ impl BucketWriter {
         }
         for (row, &b) in self.bucket.iter().enumerate() {
             for &a in &self.bucket[..row] {
-                self.met.push(PairKey { a, b })?;
+                self.met.push(CandidateKey { a, b })?;
             }
         }
         Ok(())
@@ -297,7 +334,7 @@ impl BucketWriter {
 }
 
 /// Writes every pair once. Returns the number of pairs.
-pub(crate) fn write_distinct(pairs: Sorter<PairKey>, path: &Path) -> Result<u64, Error> {
+pub(crate) fn write_distinct(pairs: Sorter<CandidateKey>, path: &Path) -> Result<u64, Error> {
     let mut pairs = pairs.finish()?;
     let mut out = Writer::create(path)?;
     let mut last = None;
@@ -401,7 +438,7 @@ mod tests {
             .collect()
     }
 
-    type Found = (BTreeSet<PairKey>, Vec<(u32, Vec<Ordinal>)>);
+    type Found = (BTreeSet<CandidateKey>, Vec<(u32, Vec<Ordinal>)>);
 
     /// Pairs of small buckets, and larger buckets, computed the simple way.
     fn expected(keys: &[Vec<Key>], active: &Flags) -> Found {
@@ -419,7 +456,7 @@ mod tests {
                     0..=N_PAIRED => {
                         let pairs = docs.iter().enumerate();
                         met.extend(pairs.flat_map(|(row, &b)| {
-                            docs[..row].iter().map(move |&a| PairKey { a, b })
+                            docs[..row].iter().map(move |&a| CandidateKey { a, b })
                         }));
                     }
                     _ => larger.push((table, docs)),
@@ -430,7 +467,7 @@ mod tests {
     }
 
     fn found(folder: &Path) -> Found {
-        let mut scan = Scan::<PairKey>::open(&folder.join(MET)).unwrap();
+        let mut scan = Scan::<CandidateKey>::open(&folder.join(MET)).unwrap();
         let pairs: Vec<_> = std::iter::from_fn(|| scan.next().unwrap()).collect();
         let met: BTreeSet<_> = pairs.iter().copied().collect();
         assert_eq!(met.len(), pairs.len(), "a pair is there twice");
@@ -460,7 +497,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        let mut writer = KeyWriter::create(None, path, N_TABLES).unwrap();
+        let mut writer = KeyWriter::create(None, path, 0..N_TABLES).unwrap();
         keys[..9_000]
             .iter()
             .for_each(|keys| writer.push(keys).unwrap());

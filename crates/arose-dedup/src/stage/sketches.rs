@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::dictionary::{TokenColumn, TokenPlace};
 use crate::lookup::{Chosen, Lookup};
 use crate::record::{DocRecord, IN_SOURCE, NOT_STORED, Ordinal, Samples};
-use crate::stage::again::{LinePlace, Lines};
+use crate::stage::again::{LinePlace, SourceLines};
 use crate::stage::columns::{DOCS, FEATURES, SAMPLES};
 use crate::stage::row::SketchMaker;
 
@@ -69,7 +69,7 @@ impl TextPlace {
 pub(crate) struct Texts {
     places: Lookup<DocRecord, TextPlace>,
     tokens: TokenColumn,
-    lines: Lines,
+    lines: SourceLines,
 }
 
 impl Texts {
@@ -83,7 +83,7 @@ impl Texts {
         Ok(Self {
             places: Lookup::open_part(&read.join(DOCS), chosen, allowance, TextPlace::of)?,
             tokens: TokenColumn::open(read)?,
-            lines: Lines::new(read, config),
+            lines: SourceLines::new(read, config),
         })
     }
 
