@@ -45,6 +45,7 @@ pub use config::{Config, Fields, Files, Limits, Revisits, Statuses};
 pub use document::{Counts, Document, DuplicateBody, Item, Original, Position, Reason, Warning};
 pub use error::Error;
 pub use format::cell::cell_text;
+pub use format::json::lines::read_line_text;
 pub use format::warc;
 pub use losses::{Loss, Losses};
 pub use output::keep::{

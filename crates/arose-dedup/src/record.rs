@@ -55,7 +55,7 @@ impl Samples {
 pub(crate) struct DocRecord {
     /// The digest that exact duplicates share, low half first.
     pub(crate) digest: [u64; 2],
-    /// The position of its tokens, in units of the file of tokens.
+    /// The position of its tokens, in units of the file of tokens, if they are stored.
     pub(crate) tokens_at: u64,
     /// Its first byte in the file of names.
     pub(crate) names_at: u64,
@@ -73,17 +73,18 @@ pub(crate) struct DocRecord {
     pub(crate) n_tokens: u32,
     /// Length of the text in bytes.
     pub(crate) n_bytes: u32,
-    /// Number of tokens stored as fingerprints because no dictionary contains them.
+    /// Number of tokens stored as fingerprints because no dictionary contains them; or the length
+    /// of its line, if its tokens are not stored.
     pub(crate) n_literals: u32,
     /// Its position among the stored sketches, or [`NOT_STORED`].
     pub(crate) sketch_at: u32,
     pub(crate) flags: u16,
-    /// The dictionary of its tokens.
+    /// The dictionary of its tokens, or [`IN_SOURCE`].
     pub(crate) dictionary: u16,
 }
 
 impl DocRecord {
-    /// Returns the position of its tokens.
+    /// Returns the position of its tokens, which must be stored.
     pub(crate) fn tokens(&self) -> TokenPlace {
         TokenPlace {
             at: self.tokens_at,
@@ -129,6 +130,8 @@ pub(crate) struct NullText {
 pub(crate) const NOT_FETCHED: i64 = i64::MIN;
 /// A document whose sketch is computed again from its tokens when needed.
 pub(crate) const NOT_STORED: u32 = u32::MAX;
+/// In place of a dictionary: the tokens are not stored, but read again from the input.
+pub(crate) const IN_SOURCE: u16 = u16::MAX;
 /// Too few tokens for a meaningful sketch.
 pub(crate) const SHORT: u16 = 1;
 /// No text and no images.

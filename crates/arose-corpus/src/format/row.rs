@@ -71,6 +71,7 @@ impl RecordPlace {
             page: None,
             source: self.source,
             position: self.position,
+            line_bytes: None,
             digest,
             fetched: None,
             priority: None,

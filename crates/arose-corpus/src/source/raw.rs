@@ -24,6 +24,8 @@ pub(crate) enum Handle {
 /// A handle with the most recent bytes.
 pub(crate) struct Raw {
     handle: Handle,
+    /// Whether the handle is a regular file, not one that can only be read forward.
+    is_in_file: bool,
     buffer: Vec<u8>,
     /// Index of the first byte not yet consumed.
     next: usize,
@@ -35,7 +37,12 @@ pub(crate) struct Raw {
 
 impl Raw {
     pub(crate) fn new(handle: Handle) -> Self {
+        let metadata = match &handle {
+            Handle::File(file) => file.metadata().ok(),
+            Handle::Pipe(_) => None,
+        };
         Self {
+            is_in_file: metadata.is_some_and(|metadata| metadata.is_file()),
             handle,
             buffer: Vec::new(),
             next: 0,
@@ -84,6 +91,11 @@ impl Raw {
         let index = offset.saturating_sub(self.origin);
         let last = self.buffer.len();
         self.next = usize::try_from(index).map_or(last, |index| index.min(last));
+    }
+
+    /// Whether the bytes can be read again at any offset.
+    pub(crate) fn is_in_file(&self) -> bool {
+        self.is_in_file
     }
 
     /// Whether [`seek`](Self::seek) is possible.

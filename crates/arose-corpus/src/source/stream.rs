@@ -151,6 +151,11 @@ impl Stream {
         self.places.packing
     }
 
+    /// Whether the bytes are those of an uncompressed file, which can be read at any position.
+    pub(crate) fn is_in_file(&self) -> bool {
+        self.places.packing == FileCompression::Plain && self.raw.is_in_file()
+    }
+
     /// Lets other threads decode members before this one reaches them, from the same `file`, opened
     /// again.
     pub(crate) fn read_ahead(&mut self, file: File, config: &Config) -> Arc<Ahead> {

@@ -82,6 +82,7 @@ impl StageResults {
             let stages = cluster::Stages {
                 texts,
                 exact: &exact_in,
+                candidates: &candidates_in,
                 verify: &verify_in,
                 lookup: lookups.as_ref().map(|_| &*lookup_in),
             };

@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::lookup::{Chosen, Flags, Lookup};
 use crate::record::{Accepted, CandidateKey, DocRecord, Ordinal, Scores};
 use crate::sorter::{Sorted, Sorter};
-use crate::stage::candidates::write_candidates;
+use crate::stage::candidates::CANDIDATES;
 use crate::stage::columns::DOCS;
 use crate::stage::indexed::{IndexMatch, MATCHES};
 use crate::stage::rank::{Rank, Ranks};
@@ -82,16 +82,18 @@ pub(crate) fn run(
     write_keepers(&ranks, n_docs, folder)?;
     let mut found = ClusterResults::default();
     let mut pairs = vec![stages.verify.join(PAIRS)];
+    let mut tested = vec![stages.candidates.join(CANDIDATES)];
     loop {
         let (is_taken, ties) = stars(stages, &pairs, &ranks, n_docs, config, folder, progress)?;
         let repair = repair_folder(folder, found.n_repairs);
         fs::create_dir_all(&repair).map_err(Error::io("create", &repair))?;
         let is_last = found.n_repairs == MAX_ROUNDS
-            || find_repairs(ties, &is_taken, &ranks, config, folder, &repair)? == 0;
+            || find_repairs(ties, &is_taken, &ranks, &tested, config, folder, &repair)? == 0;
         let verified = match is_last {
             true => VerifyResults::default(),
             false => verify::run(&stages.texts, &repair, config, &repair, progress)?,
         };
+        tested.push(repair.join(CANDIDATES));
         if verified.n_pairs > 0 {
             found.n_repairs += 1;
             found.n_repaired += verified.n_pairs;
@@ -127,6 +129,7 @@ pub(crate) fn repair_folder(cluster: &Path, round: u32) -> PathBuf {
 pub(crate) struct Stages<'a> {
     pub(crate) texts: TextsIn<'a>,
     pub(crate) exact: &'a Path,
+    pub(crate) candidates: &'a Path,
     pub(crate) verify: &'a Path,
     /// The directory of index lookups, if there is an index.
     pub(crate) lookup: Option<&'a Path>,
@@ -274,11 +277,13 @@ pub(crate) fn write_stars(
     out.finish().map(drop)
 }
 
-/// Writes the pairs of documents that share a dropped document. Returns their number.
+/// Writes the pairs of documents that share a dropped document and were not tested before. Returns
+/// their number.
 fn find_repairs(
     ties: Sorter<Tie>,
     is_taken: &Flags,
     ranks: &Ranks,
+    tested: &[PathBuf],
     config: &Config,
     folder: &Path,
     repair: &Path,
@@ -310,7 +315,54 @@ fn find_repairs(
         }
         doc += 1;
     }
-    write_candidates(out, repair)
+    write_untested(out, tested, &repair.join(CANDIDATES))
+}
+
+/// Writes every pair once, except those in other files, which were tested before and would be
+/// rejected again: a kept document has taken the partners of all its accepted pairs. Returns the
+/// number of pairs.
+fn write_untested(
+    pairs: Sorter<CandidateKey>,
+    tested: &[PathBuf],
+    path: &Path,
+) -> Result<u64, Error> {
+    let tested = tested.iter().map(|path| TestedPairs::open(path));
+    let mut tested = tested.collect::<Result<Vec<_>, Error>>()?;
+    let mut pairs = pairs.finish()?;
+    let mut out = Writer::create(path)?;
+    let mut last = None;
+    while let Some(pair) = pairs.next()? {
+        let mut is_known = last.replace(pair) == Some(pair);
+        for tested in &mut tested {
+            is_known |= tested.has(pair)?;
+        }
+        if !is_known {
+            out.push(&pair)?;
+        }
+    }
+    out.finish()
+}
+
+/// A sorted file of pairs that were tested.
+struct TestedPairs {
+    pairs: Scan<CandidateKey>,
+    next: Option<CandidateKey>,
+}
+
+impl TestedPairs {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let mut pairs = Scan::open(path)?;
+        let next = pairs.next()?;
+        Ok(Self { pairs, next })
+    }
+
+    /// Returns whether a pair is in the file. Pairs must be requested in order.
+    fn has(&mut self, pair: CandidateKey) -> Result<bool, Error> {
+        while self.next.is_some_and(|next| next < pair) {
+            self.next = self.pairs.next()?;
+        }
+        Ok(self.next == Some(pair))
+    }
 }
 
 #[cfg(test)]
@@ -320,6 +372,32 @@ mod tests {
     use arose::rule::Rule;
     use arose::{DocId, Threshold};
     use proptest::prelude::*;
+
+    fn write_pairs(path: &Path, pairs: &[(Ordinal, Ordinal)]) {
+        let mut out = Writer::create(path).unwrap();
+        for &(a, b) in pairs {
+            out.push(&CandidateKey { a, b }).unwrap();
+        }
+        out.finish().unwrap();
+    }
+
+    #[test]
+    fn pairs_that_were_tested_are_not_tested_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let tested = ["first", "second", "empty"].map(|name| folder.path().join(name));
+        write_pairs(&tested[0], &[(0, 1), (0, 7), (2, 3), (9, 10)]);
+        write_pairs(&tested[1], &[(1, 2), (4, 5)]);
+        write_pairs(&tested[2], &[]);
+        let mut sorter = Sorter::new(&folder.path().join("sort"), 0);
+        for (a, b) in [(4, 6), (0, 7), (4, 5), (0, 2), (0, 2), (2, 3), (11, 12)] {
+            sorter.push(CandidateKey { a, b }).unwrap();
+        }
+        let path = folder.path().join("untested");
+        assert_eq!(write_untested(sorter, &tested, &path).unwrap(), 3);
+        let mut scan = Scan::<CandidateKey>::open(&path).unwrap();
+        let found = std::iter::from_fn(|| scan.next().unwrap()).map(|pair| (pair.a, pair.b));
+        assert_eq!(found.collect::<Vec<_>>(), [(0, 2), (4, 6), (11, 12)]);
+    }
 
     proptest! {
         /// The pass over sorted pairs builds the same stars as the graph in memory.
@@ -336,7 +414,9 @@ mod tests {
             }
             out.finish().unwrap();
             let texts = TextsIn { read: path, sites: path };
-            let stages = Stages { texts, exact: path, verify: path, lookup: None };
+            let stages = Stages {
+                texts, exact: path, candidates: path, verify: path, lookup: None,
+            };
             let (config, progress) = (Config::default(), Progress::default());
             let files = [path.join(PAIRS)];
             stars(&stages, &files, &Ranks::First, 30, &config, path, &progress).unwrap();

@@ -14,8 +14,8 @@ use crate::config::Config;
 use crate::dictionary::TokenWriter;
 use crate::names;
 use crate::record::{
-    DocRecord, EMPTY, FILTERED, NOT_FETCHED, NOT_STORED, NullText, SHORT, SUPERSEDED, Samples,
-    Vectors,
+    DocRecord, EMPTY, FILTERED, IN_SOURCE, NOT_FETCHED, NOT_STORED, NullText, SHORT, SUPERSEDED,
+    Samples, Vectors,
 };
 use crate::scheme::{Bands, KeyTables};
 use crate::source::InputFile;
@@ -37,7 +37,8 @@ pub(crate) const VECTORS: &str = "vectors";
 /// Sites of all documents for the policy `content`, which computes sketches later.
 pub(crate) const SITES: &str = "sites";
 pub(crate) const NULLS: &str = "nulls";
-const SOURCES: &str = "sources";
+/// The sources, a line each.
+pub(crate) const SOURCES: &str = "sources";
 
 /// Maximum number of warnings that are stored with their text.
 const MAX_EXAMPLES: usize = 20;
@@ -320,16 +321,18 @@ impl Columns {
             return Err(Error::TooManyDocuments);
         }
         self.end_waiting(&row.source, row.position)?;
-        let tokens = self.tokens.push(&row.tokens)?;
-        let record = DocRecord {
-            tokens_at: tokens.at,
-            n_literals: tokens.n_literals,
-            dictionary: tokens.dictionary,
+        let mut record = DocRecord {
             names_at: self.names.len(),
             source: self.source(&row.source)?,
             sketch_at: self.sketches.push(&row)?,
             ..row.record
         };
+        if record.dictionary != IN_SOURCE {
+            let tokens = self.tokens.push(&row.tokens)?;
+            record.tokens_at = tokens.at;
+            record.n_literals = tokens.n_literals;
+            record.dictionary = tokens.dictionary;
+        }
         self.waiting = Some(Waiting::Document(record));
         if let Some(quality) = &row.quality {
             self.quality.push(quality)?;
@@ -338,7 +341,7 @@ impl Columns {
         names::write(&mut self.names, &row.name(), row.url.as_deref())?;
         let found = &mut self.found;
         found.n_docs += 1;
-        found.n_tokens += row.tokens.len() as u64;
+        found.n_tokens += u64::from(record.n_tokens);
         found.text_bytes += u64::from(record.n_bytes);
         let is_left_out = record.flags & (FILTERED | SUPERSEDED) != 0;
         found.n_empty += u64::from(record.flags & EMPTY != 0 && !is_left_out);

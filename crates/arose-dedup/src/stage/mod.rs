@@ -1,5 +1,6 @@
 //! The stages of a run, in order. Each reads the files of those before it and writes its own.
 
+pub(crate) mod again;
 pub(crate) mod bucket;
 pub(crate) mod candidates;
 pub(crate) mod captures;

@@ -3,10 +3,10 @@
 //! Documents are read, tokenized and sketched on all threads ([`row`](super::row)) and written in
 //! input order on one thread ([`columns`](super::columns)), so ordinals and columns do not depend
 //! on the number of threads. The tokens are stored in little more than two bytes each
-//! ([`dictionary`](crate::dictionary)). Verification computes exact shingles from them without
-//! reading and parsing the input again, and an input that changes in the meantime cannot affect a
-//! decision. Sketches that would take more space than the tokens are computed again from them;
-//! their keys are stored.
+//! ([`dictionary`](crate::dictionary)), or read again from long lines of uncompressed files
+//! ([`again`](super::again)). Verification computes exact shingles from them, and an input that
+//! changes in the meantime cannot affect a decision. Sketches that would take more space than the
+//! tokens are computed again from them; their keys are stored.
 //!
 //! A checkpoint is written at intervals (`checkpoint.rs`), from which a run that was killed while
 //! reading resumes.

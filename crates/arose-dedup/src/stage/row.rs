@@ -19,8 +19,8 @@ use bytemuck::Zeroable;
 use crate::Error;
 use crate::config::{Config, Exact};
 use crate::record::{
-    ALONE, DocRecord, EMPTY, FILTERED, N_SAMPLES, NOT_FETCHED, NOT_STORED, SHORT, Samples,
-    UNSPACED, Vectors, mode_flags,
+    ALONE, DocRecord, EMPTY, FILTERED, IN_SOURCE, N_SAMPLES, NOT_FETCHED, NOT_STORED, SHORT,
+    Samples, UNSPACED, Vectors, mode_flags,
 };
 use crate::scheme::Bands;
 use crate::source::path_text;
@@ -39,6 +39,7 @@ pub(crate) struct DocRow {
     pub(crate) url: Option<String>,
     pub(crate) source: Arc<Path>,
     pub(super) position: Position,
+    /// Empty if they are read again when needed.
     pub(crate) tokens: Vec<u64>,
     /// Keys in all tables, for the policy `jaccard`; none if the document has no sketch.
     pub(super) keys: Vec<Key>,
@@ -61,6 +62,8 @@ impl DocRow {
         };
         let record = &mut self.record;
         record.n_tokens = 0;
+        record.n_literals = 0;
+        record.dictionary = 0;
         record.sketch_at = NOT_STORED;
         record.flags = record.flags & !FILTERED | flag | EMPTY | ALONE;
     }
@@ -89,6 +92,8 @@ pub(crate) struct Maker {
     with_simhash: bool,
     /// Whether the sites of documents are needed.
     with_site: bool,
+    /// Whether tokens of long lines are read again when needed.
+    reads_again: bool,
 }
 
 impl Maker {
@@ -99,6 +104,8 @@ impl Maker {
         Ok(Self {
             stored_tokens: if is_jaccard { STORED_TOKENS } else { 0 },
             with_site: !is_jaccard,
+            // Other policies, and an index, need the tokens of all documents.
+            reads_again: is_jaccard && config.against.is_none(),
             ..Self::of_shards(config)?
         })
     }
@@ -112,6 +119,7 @@ impl Maker {
             stored_tokens: 0,
             with_simhash: has_simhash(config),
             with_site: true,
+            reads_again: false,
         })
     }
 
@@ -123,11 +131,19 @@ impl Maker {
     }
 
     fn doc_row(&self, document: Document) -> DocRow {
-        let tokens = tokens(&self.tokenizer, &document);
+        TOKENS.with_borrow_mut(|tokens| {
+            tokens.clear();
+            tokens_into(&self.tokenizer, &document, tokens);
+            self.row_of(document, tokens)
+        })
+    }
+
+    fn row_of(&self, document: Document, tokens: &mut Tokens) -> DocRow {
         let quality = quality::row(&self.config, &document, tokens.len());
+        let line_bytes = self.line_bytes(&document, tokens);
         let mut row = DocRow {
             quality,
-            record: self.record(&document, &tokens),
+            record: self.record(&document, tokens),
             id: document.id,
             source: document.source,
             position: document.position,
@@ -135,10 +151,10 @@ impl Maker {
             samples: Samples::zeroed(),
             vectors: Vectors::zeroed(),
             url: document.url,
-            tokens: tokens.fingerprints,
+            tokens: Vec::new(),
         };
         if let (Some(found), Some(config)) = (&row.quality, self.config.quality) {
-            found.filter(config, &mut row.record, &mut row.tokens);
+            found.filter(config, &mut row.record, &mut tokens.fingerprints);
         }
         if self.with_site {
             row.vectors.site = site_digest(row.url.as_deref(), self.config.site);
@@ -149,9 +165,23 @@ impl Maker {
             Criterion::Exact | Criterion::Content(_) | Criterion::Contained(_) | Criterion::Url
         );
         if row.record.flags & (SHORT | EMPTY) == 0 && has_sketch {
-            self.sketch(&mut row);
+            self.sketch(&mut row, &tokens.fingerprints);
+        }
+        match line_bytes {
+            Some(n) if row.record.n_tokens > 0 => {
+                row.record.dictionary = IN_SOURCE;
+                row.record.n_literals = n;
+            }
+            _ => row.tokens = tokens.fingerprints.clone(),
         }
         row
+    }
+
+    /// Returns the length of the line from which the tokens are read again when needed; none if
+    /// they are stored. Extracting the text of a page again would take longer than storing them.
+    fn line_bytes(&self, document: &Document, tokens: &Tokens) -> Option<u32> {
+        let is_cheap = tokens.len() >= STORED_TOKENS && document.page.is_none();
+        document.line_bytes.filter(|_| is_cheap && self.reads_again)
     }
 
     fn record(&self, document: &Document, tokens: &Tokens) -> DocRecord {
@@ -192,10 +222,9 @@ impl Maker {
         }
     }
 
-    fn sketch(&self, row: &mut DocRow) {
+    fn sketch(&self, row: &mut DocRow, tokens: &[u64]) {
         let DocRow {
             record,
-            tokens,
             keys,
             samples,
             vectors,
@@ -240,6 +269,8 @@ struct Scratch {
 }
 
 thread_local! {
+    /// The tokens of the current document.
+    static TOKENS: RefCell<Tokens> = RefCell::default();
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
@@ -325,6 +356,12 @@ pub(crate) fn has_simhash(config: &Config) -> bool {
 #[must_use]
 pub fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
     let mut tokens = Tokens::default();
+    tokens_into(tokenizer, document, &mut tokens);
+    tokens
+}
+
+/// Appends the tokens of a document.
+fn tokens_into(tokenizer: &Tokenizer, document: &Document, tokens: &mut Tokens) {
     let mut start = 0;
     for image in &document.images {
         let end = document.text.floor_char_boundary(image.at).max(start);
@@ -333,5 +370,4 @@ pub fn tokens(tokenizer: &Tokenizer, document: &Document) -> Tokens {
         start = end;
     }
     tokens.push_text(tokenizer, &document.text[start..]);
-    tokens
 }

@@ -11,24 +11,56 @@ use crate::column::{Column, Writer};
 use crate::config::Config;
 use crate::dictionary::{TokenColumn, TokenPlace};
 use crate::lookup::{Chosen, Lookup};
-use crate::record::{DocRecord, NOT_STORED, Ordinal, Samples};
+use crate::record::{DocRecord, IN_SOURCE, NOT_STORED, Ordinal, Samples};
+use crate::stage::again::{LinePlace, SourceLines};
 use crate::stage::columns::{DOCS, FEATURES, SAMPLES};
 use crate::stage::row::SketchMaker;
 
 /// The positions of the text and the sketch of a document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TextPlace {
-    pub(crate) tokens: TokenPlace,
+    /// The position of its tokens, or of its line in the source.
+    at: u64,
+    pub(crate) n_tokens: u32,
+    n_literals: u32,
     sketch_at: u32,
+    source: u32,
+    dictionary: u16,
     pub(crate) flags: u16,
 }
 
 impl TextPlace {
     fn of(record: DocRecord) -> Self {
         Self {
-            tokens: record.tokens(),
+            at: match record.dictionary {
+                IN_SOURCE => record.offset,
+                _ => record.tokens_at,
+            },
+            n_tokens: record.n_tokens,
+            n_literals: record.n_literals,
             sketch_at: record.sketch_at,
+            source: record.source,
+            dictionary: record.dictionary,
             flags: record.flags,
+        }
+    }
+
+    /// Returns the position of its tokens, which must be stored.
+    pub(crate) fn tokens(&self) -> TokenPlace {
+        TokenPlace {
+            at: self.at,
+            n_tokens: self.n_tokens,
+            n_literals: self.n_literals,
+            dictionary: self.dictionary,
+        }
+    }
+
+    fn line(&self) -> LinePlace {
+        LinePlace {
+            source: self.source,
+            offset: self.at,
+            n_bytes: self.n_literals,
+            n_tokens: self.n_tokens,
         }
     }
 }
@@ -37,14 +69,21 @@ impl TextPlace {
 pub(crate) struct Texts {
     places: Lookup<DocRecord, TextPlace>,
     tokens: TokenColumn,
+    lines: SourceLines,
 }
 
 impl Texts {
     /// Loads the positions into memory if they take at most `allowance` bytes.
-    pub(crate) fn open(read: &Path, chosen: &Arc<Chosen>, allowance: u64) -> Result<Self, Error> {
+    pub(crate) fn open(
+        read: &Path,
+        chosen: &Arc<Chosen>,
+        allowance: u64,
+        config: &Config,
+    ) -> Result<Self, Error> {
         Ok(Self {
             places: Lookup::open_part(&read.join(DOCS), chosen, allowance, TextPlace::of)?,
             tokens: TokenColumn::open(read)?,
+            lines: SourceLines::new(read, config),
         })
     }
 
@@ -54,7 +93,15 @@ impl Texts {
 
     /// Appends the tokens at a position.
     pub(crate) fn read(&self, place: &TextPlace, tokens: &mut Vec<u64>) -> Result<(), Error> {
-        self.tokens.read(&place.tokens, tokens)
+        match place.dictionary {
+            IN_SOURCE => self.lines.read(&place.line(), tokens),
+            _ => self.tokens.read(&place.tokens(), tokens),
+        }
+    }
+
+    /// Returns an error if an input file has changed since the first of its lines was read here.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.lines.check()
     }
 }
 
@@ -79,7 +126,7 @@ pub(crate) struct SampleSketches {
 impl SampleSketches {
     pub(crate) fn open(read: &Path, chosen: &Arc<Chosen>, config: &Config) -> Result<Self, Error> {
         Ok(Self {
-            texts: Texts::open(read, chosen, config.part(8))?,
+            texts: Texts::open(read, chosen, config.part(8), config)?,
             stored: StoredSketches::open(read, config)?,
         })
     }
@@ -118,7 +165,7 @@ impl StoredSketches {
         if place.sketch_at != NOT_STORED {
             return self.samples.get(place.sketch_at);
         }
-        let mut tokens = Vec::with_capacity(place.tokens.n_tokens as usize);
+        let mut tokens = Vec::with_capacity(place.n_tokens as usize);
         read(&mut tokens)?;
         Ok(self.maker.samples(&tokens, place.flags))
     }

@@ -82,7 +82,7 @@ pub(crate) fn run(
     // Two blocks per batch and thread, in a quarter of the memory.
     let n_at_once = 8 * rayon::current_num_threads() as u64;
     let max_tokens = (config.memory / n_at_once / BYTES_PER_TOKEN).min(BLOCK_TOKENS);
-    let n_tokens = |doc| Ok(judge.texts.place(doc)?.tokens.n_tokens);
+    let n_tokens = |doc| Ok(judge.texts.place(doc)?.n_tokens);
     let queue = Queue::new(&pairs, &chosen, n_tokens, max_tokens, config, folder)?;
     let mut out = Writer::create(&folder.join(PAIRS))?;
     let mut found = VerifyResults::default();
@@ -100,6 +100,7 @@ pub(crate) fn run(
             progress.advance(batch.len() as u64)
         },
     )?;
+    judge.texts.check()?;
     found.n_pairs = out.finish()?;
     Ok(found)
 }
@@ -152,7 +153,7 @@ impl<'a> Judge<'a> {
         };
         Ok(Self {
             config,
-            texts: Texts::open(read, chosen, config.part(8))?,
+            texts: Texts::open(read, chosen, config.part(8), config)?,
             vectors,
             frames,
             scorer: Scorer::new(config)?,
@@ -226,7 +227,7 @@ impl<'a> Judge<'a> {
             let start = held.len();
             self.texts.read(&place, held)?;
             starts.push((doc, start));
-            frames.push(place.tokens.at, &held[start..], weighed, sequences)?;
+            frames.push(place.tokens().at, &held[start..], weighed, sequences)?;
         }
         let scored = pairs.iter().filter_map(|pair| {
             // Pairs with the same first document are consecutive.
@@ -243,7 +244,7 @@ impl<'a> Judge<'a> {
         self.load_by(&docs, room, |doc, place, tokens| {
             let found = starts.binary_search_by_key(&doc, |(doc, _)| *doc);
             let (_, start) = starts[found.expect("found pairs are among all")];
-            tokens.extend_from_slice(&held[start..][..place.tokens.n_tokens as usize]);
+            tokens.extend_from_slice(&held[start..][..place.n_tokens as usize]);
             Ok(())
         })?;
         for (pair, score, rule) in scored {

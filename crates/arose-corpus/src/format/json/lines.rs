@@ -4,6 +4,7 @@
 //! threads. A line longer than the limit is skipped without being held in memory. If the last line
 //! has no line end and its JSON is incomplete, the input was truncated.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub(crate) struct LineBlock {
     pub(crate) bytes: Vec<u8>,
     index: u64,
     places: Places,
+    /// Whether it can be read again from an uncompressed file.
+    is_in_file: bool,
     /// Whether this is the last line and has no line end.
     is_unended: bool,
 }
@@ -87,12 +90,12 @@ impl LineCutter {
         }
         let n = self.line_end()?;
         let line = &self.stream.window()[..n];
-        let line = match line.strip_prefix(b"\xef\xbb\xbf") {
-            Some(rest) if position == Position::default() => rest,
-            _ => line,
-        };
+        let line = without_mark(line, position == Position::default());
         let place = RecordPlace::new(&self.source, position);
-        let item = read_object(line, place, &Wanted::new(&config.fields), config);
+        let mut item = read_object(line, place, &Wanted::new(&config.fields), config);
+        if self.stream.is_in_file() {
+            note_line(&mut item, n);
+        }
         self.stream.consume(n);
         Some(item)
     }
@@ -129,6 +132,42 @@ impl LineCutter {
     }
 }
 
+/// Returns the text of the document in a line that was read before: at this position, with
+/// [`Document::line_bytes`](crate::Document::line_bytes). None if the line has no text, or HTML
+/// in its place.
+///
+/// ```
+/// use arose_corpus::{Config, Position, read_line_text};
+/// let line = br#"{"id": "a", "text": "one \u0041"}"#;
+/// let text = read_line_text(line, Position::default(), &Config::default());
+/// assert_eq!(text.as_deref(), Some("one A"));
+/// ```
+#[must_use]
+pub fn read_line_text<'a>(
+    line: &'a [u8],
+    position: Position,
+    config: &Config,
+) -> Option<Cow<'a, str>> {
+    let line = without_mark(line, position == Position::default());
+    let mut row = read_row(line, &Wanted::new(&config.fields)).ok()?;
+    row.values[Slot::Text as usize].take()
+}
+
+/// Removes the byte order mark from the first line of a file.
+fn without_mark(line: &[u8], is_first: bool) -> &[u8] {
+    match line.strip_prefix(b"\xef\xbb\xbf") {
+        Some(rest) if is_first => rest,
+        _ => line,
+    }
+}
+
+/// Notes that a document is a line of `n` bytes in a file.
+fn note_line(item: &mut Item, n: usize) {
+    if let Item::Document(document) = item {
+        document.line_bytes = u32::try_from(n).ok();
+    }
+}
+
 fn long_line(place: &RecordPlace, limit: usize) -> Item {
     place.skipped(
         Reason::TooLarge,
@@ -141,6 +180,7 @@ impl LineBlock {
     pub(crate) fn take(source: &Arc<Path>, stream: &mut Stream, n: usize) -> Self {
         let (bytes, index, places) = stream.take(n);
         Self {
+            is_in_file: stream.is_in_file(),
             source: Arc::clone(source),
             bytes,
             index,
@@ -170,16 +210,18 @@ impl LineBlock {
         let wanted = Wanted::new(&config.fields);
         for (start, line) in self.lines() {
             let is_first = self.index == 0 && start == 0;
-            let line = match line.strip_prefix(b"\xef\xbb\xbf") {
-                Some(rest) if is_first => rest,
-                _ => line,
-            };
+            let n_bytes = line.len();
+            let line = without_mark(line, is_first);
             if self.is_unended && scan::extent(line.trim_ascii_start()) == Extent::Open {
                 let detail = "the input ends inside a JSON value";
                 sink(self.place(start).skipped(Reason::Truncated, detail));
                 continue;
             }
-            sink(read_object(line, self.place(start), &wanted, config));
+            let mut item = read_object(line, self.place(start), &wanted, config);
+            if self.is_in_file {
+                note_line(&mut item, n_bytes);
+            }
+            sink(item);
         }
     }
 }
@@ -194,19 +236,23 @@ pub(crate) fn read_object(
     if object.len() > config.limits.line_bytes {
         return long_line(&place, config.limits.line_bytes);
     }
+    match read_row(object, wanted) {
+        Err(flaw) => place.skipped(Reason::NotAnObject, flaw),
+        Ok(row) => row.into_item(place, config),
+    }
+}
+
+/// Finds the wanted fields of an object.
+fn read_row<'a>(object: &'a [u8], wanted: &Wanted<'_>) -> Result<Row<'a>, Flaw> {
     let mut found = Found::default();
-    let row = scan::scan(object, |key, value| {
+    scan::scan(object, |key, value| {
         found.offer(key, value, wanted.fields)?;
         match wanted.paths.is_empty() {
             true => Ok(()),
             false => found.descend(key, value, &wanted.paths),
         }
-    })
-    .and_then(|()| found.into_row());
-    match row {
-        Err(flaw) => place.skipped(Reason::NotAnObject, flaw),
-        Ok(row) => row.into_item(place, config),
-    }
+    })?;
+    found.into_row()
 }
 
 /// The object with another text in the field that its text is read from; all other bytes are
