@@ -154,7 +154,7 @@ fn a_study_and_its_replay() {
         .collect();
     fs::write(folder.join("drawn.jsonl"), drawn).unwrap();
     let study = "pages = 'drawn.jsonl'\ncheck = 'both'\nsamples = 50\nsize_queries = 60\npool_samples = 40\nqueries = 'log.txt'\n\
-                 [[engine]]\nname = 'a'\nfolder = 'a'\n[[engine]]\nname = 'b'\nfolder = 'b'\n";
+                 [[engine]]\nname = 'a'\ndirectory = 'a'\n[[engine]]\nname = 'b'\ndirectory = 'b'\n";
     fs::write(folder.join("study.toml"), study).unwrap();
     let run = ["estimate", "study", "study.toml", "-o", "b/study"];
     done(arose(folder, &run));
