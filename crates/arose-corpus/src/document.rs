@@ -36,8 +36,9 @@ pub struct Document {
     pub source: Arc<Path>,
     /// Its position in that file.
     pub position: Position,
-    /// The length in bytes of its line, if it is a line of an uncompressed JSON Lines file. That
-    /// line may be read again and passed to [`read_line_text`](crate::read_line_text).
+    /// The length in bytes of its line, if it is a line of an uncompressed JSON Lines file that was
+    /// read whole, not as a range of lines ([`Part`](crate::Part)). That line may be read again and
+    /// passed to [`read_line_text`](crate::read_line_text).
     pub line_bytes: Option<u32>,
     /// 128-bit xxh3 of the body bytes, with content codings removed and the character set
     /// unchanged.

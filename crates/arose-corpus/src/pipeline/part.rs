@@ -217,12 +217,21 @@ mod tests {
         folder
     }
 
+    /// An item of a part: its line cannot be read again.
+    fn of_part(mut item: Item) -> Item {
+        if let Item::Document(document) = &mut item {
+            document.line_bytes = None;
+        }
+        item
+    }
+
     /// Parts of any size contain the same items as the whole.
     #[test]
     fn parts_are_the_whole() {
         let folder = folder();
         let inputs = [folder.path().to_owned(), folder.path().join("d.unknown")];
-        let whole: Vec<Item> = crate::read(&inputs, Config::default()).unwrap().collect();
+        let whole = crate::read(&inputs, Config::default()).unwrap();
+        let whole: Vec<Item> = whole.map(of_part).collect();
         assert!(whole.len() > 150);
         for n_bytes in [1, 100, 5_000, 1 << 30] {
             let config = Config::default();
@@ -231,7 +240,7 @@ mod tests {
             assert_eq!(parts.len() > 3, n_bytes < 10_000, "{n_bytes}");
             let items = parts
                 .iter()
-                .flat_map(|part| read_part(part, config.clone(), |item| item).unwrap());
+                .flat_map(|part| read_part(part, config.clone(), of_part).unwrap());
             assert_eq!(items.collect::<Vec<_>>(), whole, "{n_bytes}");
         }
     }
