@@ -1,6 +1,7 @@
 //! `arose crawl`: fetches pages politely and recognizes duplicates on the way.
 
 mod closing;
+mod cluster;
 mod failures;
 mod metrics;
 mod pages;
@@ -60,6 +61,8 @@ use crate::signals::{self, Actions};
   arose crawl pause crawl                   # and resume, and reload
   arose crawl rules crawl                   # parts of URLs that do not matter
   arose crawl file:///srv/mirror/ -o local  # a directory of this machine
+  arose crawl seeds.txt -o part --join nats://10.0.0.1:4222 --crawl news # on every machine
+  arose crawl cluster news --join nats://10.0.0.1:4222
   arose crawl repair crawl                  # after damage to its files
   arose crawl export crawl > index.cdxj
   arose dedup crawl -o kept
@@ -138,6 +141,8 @@ struct Crawl {
     /// Mean time between two visits of a page with `--recrawl`, e.g. 30d [default: 30d]
     #[arg(long, value_name = "TIME", requires = "recrawl", value_parser = duration)]
     every: Option<Duration>,
+    #[command(flatten)]
+    member: cluster::Member,
     /// Serve counters for Prometheus on this IP address and port
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -292,10 +297,13 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show the agents of a crawl on many machines, or drain one
+    Cluster(cluster::Options),
     /// Print the archive index as sorted CDXJ, or the queued URLs
     Export {
-        /// Directory of the crawl
-        dir: PathBuf,
+        /// Directory of the crawl, or those of all its agents
+        #[arg(required = true)]
+        dirs: Vec<PathBuf>,
         /// Print the queued URLs instead
         #[arg(long)]
         queue: bool,
@@ -323,8 +331,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         Some(Command::Resume { dir }) => order(arose_crawl::resume(dir)),
         Some(Command::Reload { dir }) => order(arose_crawl::reload(dir)),
         Some(Command::Repair { dir, json }) => repair::run(dir, *json),
-        Some(Command::Export { dir, queue: false }) => export_index(dir),
-        Some(Command::Export { dir, queue: true }) => export_queue(dir),
+        Some(Command::Cluster(options)) => cluster::run(options),
+        Some(Command::Export { dirs, queue }) => export(dirs, *queue),
         None => crawl(&options.crawl),
     }
 }
@@ -345,10 +353,36 @@ pub fn expand(inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     for input in inputs {
         match arose_crawl::is_crawl(input) {
             true => expanded.extend(arose_crawl::archives(input)?),
-            false => expanded.push(input.clone()),
+            false => expanded.extend(with_agents(input)?),
         }
     }
     Ok(expanded)
+}
+
+/// An input, or what is in it if that includes the directories of agents.
+fn with_agents(input: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let agents = arose_crawl::agents(input)?;
+    if agents.is_empty() {
+        return Ok(vec![input.to_owned()]);
+    }
+    let entries = std::fs::read_dir(input)
+        .and_then(|entries| {
+            entries
+                .map(|entry| Ok(entry?.path()))
+                .collect::<io::Result<Vec<_>>>()
+        })
+        .with_context(|| format!("cannot read `{}`", input.display()))?;
+    let mut others: Vec<PathBuf> = entries
+        .into_iter()
+        .filter(|path| !agents.contains(path))
+        .collect();
+    others.sort();
+    let mut all = Vec::new();
+    for agent in &agents {
+        all.extend(arose_crawl::archives(agent)?);
+    }
+    all.extend(others);
+    Ok(all)
 }
 
 fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
@@ -358,8 +392,9 @@ fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
             .context("cannot write the settings")?;
         return Ok(Outcome::Found);
     };
+    let cluster = options.member.cluster(folder)?;
     let seeds = seeds::read(&options.seeds)?;
-    let is_new = !arose_crawl::is_crawl(folder);
+    let is_new = cluster.is_some() || !arose_crawl::is_crawl(folder);
     anyhow::ensure!(
         !(is_new && seeds.pages.is_empty() && seeds.sitemaps.is_empty()),
         "no crawl to resume in `{}`; pass at least one seed",
@@ -374,8 +409,9 @@ fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
     if let Some(time) = options.seconds.filter(|time| !time.is_zero()) {
         control.end_after(time);
     }
-    let summary = watch(progress::step_of(&control), || {
-        arose_crawl::crawl(folder, settings, seeds, &control)
+    let summary = watch(progress::step_of(&control), || match &cluster {
+        Some(cluster) => arose_crawl::join(folder, settings, seeds, cluster, &control),
+        None => arose_crawl::crawl(folder, settings, seeds, &control),
     });
     end(summary, folder, options.json)
 }
@@ -571,14 +607,29 @@ fn summary_json(summary: &Summary) -> Value {
     })
 }
 
-fn export_index(dir: &Path) -> anyhow::Result<Outcome> {
-    let mut lines = arose_crawl::index_lines(dir)?;
-    lines.sort_unstable();
+/// Prints the index of the archives, or the queued URLs, of all these directories.
+fn export(dirs: &[PathBuf], queue: bool) -> anyhow::Result<Outcome> {
+    let mut lines = Vec::new();
+    for dir in dirs {
+        let agents = match arose_crawl::is_crawl(dir) {
+            true => Vec::new(),
+            false => arose_crawl::agents(dir)?,
+        };
+        let all = match agents.is_empty() {
+            true => std::slice::from_ref(dir),
+            false => &agents[..],
+        };
+        for dir in all {
+            match queue {
+                true => lines.extend(arose_crawl::queued_urls(dir)?),
+                false => lines.extend(arose_crawl::index_lines(dir)?),
+            }
+        }
+    }
+    if !queue {
+        lines.sort_unstable();
+    }
     write_lines(&lines)
-}
-
-fn export_queue(dir: &Path) -> anyhow::Result<Outcome> {
-    write_lines(&arose_crawl::queued_urls(dir)?)
 }
 
 fn write_lines(lines: &[String]) -> anyhow::Result<Outcome> {

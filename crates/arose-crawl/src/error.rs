@@ -68,6 +68,9 @@ pub enum Error {
         /// The directory of the crawl.
         path: PathBuf,
     },
+    /// Agents of a cluster cannot reach each other or cannot work together.
+    #[error("the cluster: {0}")]
+    Cluster(String),
     /// Another process is using the directory.
     #[error("`{}` is in use by another process", path.display())]
     Locked {

@@ -16,6 +16,7 @@
 
 pub mod address;
 mod archive;
+pub mod cluster;
 pub mod connect;
 mod contain;
 mod content;
@@ -54,9 +55,9 @@ mod workers;
 
 pub use arose_corpus::url;
 pub use crawl::{
-    BadSeed, Control, Crawl, End, Freshness, GonePages, Limit, PageInfo, PageVersion, Plan,
-    Priority, Refresh, Repaired, Seams, Seeds, Snapshot, Status, Summary, Topic, UrlRule, archives,
-    crawl, gone_pages, index_lines, is_crawl, is_paused, is_running, kept_settings, order_rules,
+    BadSeed, Cluster, Control, Crawl, End, Freshness, GonePages, Limit, PageInfo, PageVersion, Plan,
+    Priority, Refresh, Repaired, Seams, Seeds, Snapshot, Status, Summary, Topic, UrlRule, agents, archives,
+    crawl, gone_pages, index_lines, is_crawl, is_paused, is_running, join, kept_settings, order_rules,
     page_state, pages as list_pages, pause, plan, queued_urls, refresh, reload, repair, resume,
     retry, standing, status, url_rules, versions,
 };

@@ -59,7 +59,7 @@ impl Folder {
         let base = fs::canonicalize(path).map_err(Error::io("open the directory", path))?;
         let kind = match path.join("documents.parquet").exists() {
             true => Kind::Run(Box::new(Summary::open(&path.join("summary.json"))?)),
-            false => Kind::Archives(archives(&archive_root(&base))?),
+            false => Kind::Archives(archives(&base)?),
         };
         match &kind {
             Kind::Archives(files) if files.is_empty() => Err(Error::OtherKind {
@@ -193,7 +193,7 @@ impl State {
     pub fn is_current(&self, folder: &Folder) -> bool {
         let is_complete = match &folder.kind {
             Kind::Run(_) => true,
-            Kind::Archives(_) => archives(&archive_root(&folder.base))
+            Kind::Archives(_) => archives(&folder.base)
                 .is_ok_and(|files| files.iter().eq(self.0.iter().map(|stamp| &stamp.path))),
         };
         is_complete && self.0.iter().all(|stamp| *stamp == Stamp::of(&stamp.path))
@@ -233,7 +233,7 @@ impl Stamp {
     }
 }
 
-/// The directory of the archives. For a crawl, only its archive is searched, because its robots.txt
+/// The directory of the archives. In a crawl, only its archive is searched, because its robots.txt
 /// files are next to it, and possibly the output of a run.
 fn archive_root(base: &Path) -> PathBuf {
     let (journal, archive) = CRAWL;
@@ -243,10 +243,11 @@ fn archive_root(base: &Path) -> PathBuf {
     }
 }
 
-/// All web archives below a directory, in the order of their names.
+/// All web archives below a directory, in the order of their names. The directory may contain a
+/// crawl, or those of all agents of one.
 fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
-    let mut folders = vec![(folder.to_owned(), 0)];
+    let mut folders = vec![(archive_root(folder), 0)];
     while let Some((folder, depth)) = folders.pop() {
         let entries = fs::read_dir(&folder).map_err(Error::io("open the directory", &folder))?;
         for entry in entries {
@@ -256,7 +257,9 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
             // Symbolic links are not followed: only the directory itself is searched.
             let kind = fs::symlink_metadata(&path).map(|metadata| metadata.file_type());
             match kind {
-                Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => folders.push((path, depth + 1)),
+                Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => {
+                    folders.push((archive_root(&path), depth + 1));
+                }
                 Ok(kind) if kind.is_file() && is_archive(&path) => found.push(path),
                 _ => {}
             }

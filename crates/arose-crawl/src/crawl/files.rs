@@ -124,13 +124,15 @@ impl Files {
     /// Returns whether links were met before, in their order.
     pub(super) fn ask(&mut self, items: &[Item]) -> Result<Vec<Membership>, Error> {
         let links = items.iter().filter_map(|item| match item {
-            Item::Link(pending) => Some(Entry {
-                fingerprint: pending.found.fingerprint,
-                url: "",
-            }),
+            Item::Link(pending) => Some(pending.found.fingerprint),
+            Item::Moved(moved) => moved.fingerprint(),
             Item::Page(_) | Item::Rules { .. } => None,
         });
-        let entries: Vec<Entry<'_>> = links.collect();
+        let entries = links.map(|fingerprint| Entry {
+            fingerprint,
+            url: "",
+        });
+        let entries: Vec<Entry<'_>> = entries.collect();
         self.seen.insert(&entries)
     }
 

@@ -37,37 +37,13 @@ impl Crawl {
         kind: Kind,
         seeds: impl Iterator<Item = String>,
     ) -> Result<(), Error> {
-        let nowhere: Arc<str> = "".into();
         for seed in seeds {
             let mut counts = Counts::default();
             let judged = judge(&seed, &self.shared.normalizer, &self.shared.guard);
             counts.add(judged.as_ref().map(|_| ()).map_err(|reason| *reason));
             self.counters.judge(&counts);
             match judged {
-                Ok(url) => {
-                    let found = Found {
-                        fingerprint: Fingerprint::of(&url),
-                        url,
-                        kind,
-                        is_redirect: false,
-                        class: 0,
-                        is_repeat: false,
-                        words: None,
-                    };
-                    self.found.push(Item::Link(Pending {
-                        found,
-                        depth: 0,
-                        n_redirects: 0,
-                        from: None,
-                        found_on: Arc::clone(&nowhere),
-                        is_last: false,
-                        of_repeat: false,
-                        gift: Gift::NONE,
-                        is_again: false,
-                        parent: Default::default(),
-                        mark: None,
-                    }));
-                }
+                Ok(url) => self.found.push(Item::Link(seed_of(url, kind))),
                 Err(reason) => {
                     self.counters.add(Counter::BadSeeds, 1);
                     if self.bad_seeds.len() < MAX_BAD_SEEDS {
@@ -117,6 +93,7 @@ impl Crawl {
         self.frontier
             .touch(items.iter().filter_map(|item| match item {
                 Item::Link(pending) => Some(pending.found.fingerprint.host),
+                Item::Moved(moved) => moved.fingerprint().map(|fingerprint| fingerprint.host),
                 Item::Page(_) | Item::Rules { .. } => None,
             }));
         // The links of a page come right before it.
@@ -143,6 +120,13 @@ impl Crawl {
                     self.finish_report(*page, std::mem::take(&mut n_found))?;
                 }
                 Item::Rules { host, date, text } => self.push_rules(host, date, text),
+                Item::Moved(moved) => {
+                    // What was queued by another agent waits here, whether it was met or not.
+                    if moved.fingerprint().is_some() {
+                        answers.next();
+                    }
+                    self.take_moved(moved);
+                }
             }
         }
         // At most as many hosts were loaded into memory as there were links.
@@ -206,26 +190,39 @@ impl Crawl {
                 let lifted = self.frontier.lift(host, tag, number);
                 self.note_weight(host, lifted);
             }
-        } else if let Some(from) = pending.from
-            && !pending.is_again
-        {
-            self.give(from, fingerprint, pending.gift);
+        } else if !pending.is_again {
+            match pending.from {
+                Some(from) => self.give(from, fingerprint, pending.gift),
+                None => self.give_from_afar(fingerprint, pending.gift),
+            }
         }
     }
 
     /// Adds a contribution to a known URL that a host links to, if it is queued. The trust counts
     /// for its site in any case.
     pub(super) fn give(&mut self, from: HostId, to: Fingerprint, gift: Gift) {
-        let Some(host) = self.frontier.find(to.host) else {
-            return;
-        };
         if gift.is_nothing() {
             return;
         }
+        let host = self.frontier.find(to.host);
+        let Some(host) = host.filter(|&host| !self.is_away(host)) else {
+            return self.give_away(from, to, gift);
+        };
         let gift = self.frontier.carried(from, host, gift);
         let gift = self.give_mass(to, gift);
         let site = self.frontier.hosts.site(from);
         self.frontier.entrust(Some(site), host, gift.trust);
+        let given = self.frontier.give(host, to.rest, gift);
+        self.note_weight(host, given);
+    }
+
+    /// Adds a contribution that another agent has sent.
+    fn give_from_afar(&mut self, to: Fingerprint, gift: Gift) {
+        let Some(host) = self.frontier.find(to.host) else {
+            return;
+        };
+        let gift = self.give_mass(to, gift);
+        self.frontier.entrust(None, host, gift.trust);
         let given = self.frontier.give(host, to.rest, gift);
         self.note_weight(host, given);
     }
@@ -248,7 +245,36 @@ impl Crawl {
         }
         let host = self.frontier.add_host(url, origin_hash).ok()?;
         self.journal.push(Event::Host(url.origin()));
+        if let Some(member) = &mut self.member {
+            member.meet(url);
+        }
         Some(host)
+    }
+}
+
+/// Returns a seed as a link without a source.
+pub(super) fn seed_of(url: NormalUrl, kind: Kind) -> Pending {
+    let found = Found {
+        fingerprint: Fingerprint::of(&url),
+        url,
+        kind,
+        is_redirect: false,
+        class: 0,
+        is_repeat: false,
+        words: None,
+    };
+    Pending {
+        found,
+        depth: 0,
+        n_redirects: 0,
+        from: None,
+        found_on: "".into(),
+        is_last: false,
+        of_repeat: false,
+        gift: Gift::NONE,
+        is_again: false,
+        parent: Default::default(),
+        mark: None,
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::dust::{Lines, UrlRule, most_important};
 use super::focused::Topic;
 use super::restore::Restored;
+use super::join::COPIES;
 use super::store::{ARCHIVE, JOURNAL};
 use arose::dust::State;
 
@@ -65,6 +66,27 @@ const N_LISTED: usize = 10;
 #[must_use]
 pub fn is_crawl(folder: &Path) -> bool {
     folder.join(JOURNAL).is_file()
+}
+
+/// Returns the directories of the agents of one crawl that are in a directory, by name; none if it
+/// is itself the directory of a crawl.
+///
+/// # Errors
+///
+/// If the directory cannot be read.
+pub fn agents(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut agents = Vec::new();
+    if is_crawl(folder) || !folder.is_dir() {
+        return Ok(agents);
+    }
+    for entry in std::fs::read_dir(folder).context("reading", folder)? {
+        let path = entry.context("reading", folder)?.path();
+        if is_crawl(&path) && path.join(COPIES).is_dir() {
+            agents.push(path);
+        }
+    }
+    agents.sort();
+    Ok(agents)
 }
 
 /// Returns the web archives of a crawl, in order.

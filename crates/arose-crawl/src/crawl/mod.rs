@@ -17,10 +17,12 @@ mod believed;
 mod dust;
 mod files;
 mod focused;
+mod join;
 mod links;
 mod listing;
 mod live;
 mod look;
+mod member;
 mod outage;
 mod recalled;
 mod recrawl;
@@ -56,6 +58,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 pub use repair::{Repaired, repair};
+
+pub use join::{Cluster, join};
 
 pub use live::{is_paused, pause, reload, resume};
 
@@ -359,6 +363,15 @@ fn block_on(run: impl Future<Output = Result<Summary, Error>>) -> Result<Summary
     tokio::task::LocalSet::new().block_on(&runtime, run)
 }
 
+/// Runs something that waits for servers, on this thread.
+pub(crate) fn block_on_bus<T>(run: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.expect("the system has room for another event loop");
+    tokio::task::LocalSet::new().block_on(&runtime, run)
+}
+
 /// Asks the system for as many open files as it gives, and stays below that.
 fn allow_files(settings: &mut Settings) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -435,6 +448,8 @@ pub struct Crawl {
     dust: Dust,
     /// Pages that a user requested and that are being looked up.
     ordered: Option<refresh::Ordered>,
+    /// What it does for other agents, if it is one of several.
+    member: Option<Box<member::Member>>,
     n_known_seeds: u64,
     committed: Duration,
     synced: Duration,
@@ -478,7 +493,7 @@ struct Pending {
 impl Pending {
     /// Whether a user passed it.
     fn is_seed(&self) -> bool {
-        self.from.is_none() && self.depth == 0
+        self.from.is_none() && self.depth == 0 && self.found_on.is_empty()
     }
 
     /// Whether it leads to the host on which it was found, and is neither requested for learning
@@ -502,6 +517,8 @@ enum Item {
         date: u64,
         text: Box<str>,
     },
+    /// Something that another agent has found or handed over.
+    Moved(member::Moved),
 }
 
 impl Item {
@@ -511,6 +528,7 @@ impl Item {
             Self::Link(pending) => pending.found.url.as_str().len(),
             Self::Page(page) => page.report.record.n_bytes(),
             Self::Rules { text, .. } => text.len(),
+            Self::Moved(_) => 0,
         };
         own + size_of::<Self>()
     }

@@ -58,7 +58,10 @@ impl Crawl {
                 found,
             };
             match self.refusal(&pending) {
-                Some(Refusal::NotOurs) => refused[0] += 1,
+                Some(Refusal::NotOurs) => {
+                    refused[0] += 1;
+                    self.send_away(&pending);
+                }
                 Some(_) => refused[1] += 1,
                 None => self.push_found(pending),
             }

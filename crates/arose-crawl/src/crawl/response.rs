@@ -18,6 +18,7 @@ impl Crawl {
     pub(super) fn finish(&mut self, completed: Completed) -> Result<(), Error> {
         let now = self.now();
         self.n_in_flight -= 1;
+        self.note_answered(completed.host, completed.address);
         let ended = self.working_time();
         self.slots
             .end(&mut self.frontier.hosts[completed.host as usize], ended);

@@ -104,6 +104,8 @@ impl Crawl {
         if job.n_redirects >= robots::MAX_REDIRECTS {
             return self.set_outcome(job.host, robots::Outcome::TooManyRedirects);
         }
+        // Nor can an agent ask hosts of others.
+        let target = target.filter(|url| (self.seams.is_ours)(url));
         let target = target.and_then(|url| {
             let hash = Fingerprint::of(&url).host;
             Some((self.host_of(&url, hash)?, url))

@@ -54,6 +54,7 @@ impl Crawl {
             self.take_replies()?;
             self.take_hosts()?;
             self.recall_some();
+            self.take_cluster_orders()?;
             let now = self.now();
             if now - ticked >= TICK {
                 self.tick(control, &before, LineKind::Next)?;
@@ -67,16 +68,18 @@ impl Crawl {
                 self.take_turns()?;
             }
             self.commit_if_due()?;
+            self.end_member_turn()?;
             self.frontier.hosts.shelve(MAX_SHELVED)?;
             ended = ended.or_else(|| self.is_urgent(control).then_some(now));
             let is_overdue = ended.is_some_and(|ended| now - ended >= GRACE);
             if (self.is_quiet() || is_overdue && self.has_read_all())
-                && let Some(end) = end.or_else(|| self.exhausted())
+                && let Some(end) = end.or_else(|| self.exhausted_alone())
             {
                 let since = *quiet.get_or_insert(now);
                 let patience = if ended.is_some() { GRACE } else { SCORES };
                 if !self.awaits_scores() || now - since >= patience {
                     self.close()?;
+                    self.leave_cluster();
                     self.tick(control, &before, LineKind::Last)?;
                     self.settle()?;
                     return self.summary(end);
@@ -85,7 +88,7 @@ impl Crawl {
                 quiet = None;
             }
             self.end_turn(begun);
-            let is_ending = end.is_some() || self.is_paused;
+            let is_ending = end.is_some() || self.is_paused || self.is_fenced();
             self.wait(control, &mut burst, is_ending).await?;
         }
     }
@@ -151,6 +154,7 @@ impl Crawl {
         }
         let due = self.start + due;
         let is_behind = self.is_behind();
+        let cluster = self.cluster_bell();
         let report = tokio::select! {
             biased;
             _ = self.arrived.recv_many(burst, BURST) => None,
@@ -158,6 +162,7 @@ impl Crawl {
             () = self.background.bell.notified() => None,
             () = tokio::time::sleep_until(due) => None,
             () = control.wake.notified() => None,
+            () = rung(cluster.as_deref()) => None,
         };
         match report {
             Some(report) => self.take_report(report),
@@ -166,7 +171,7 @@ impl Crawl {
     }
 
     /// Whether nothing is under way.
-    fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         self.n_in_flight == 0 && self.has_read_all()
     }
 
@@ -197,7 +202,7 @@ impl Crawl {
     /// Whether the run must end soon. Open requests then have little time, and are sent again by
     /// the next run.
     fn is_urgent(&self, control: &Control) -> bool {
-        control.is_stopped() || self.is_late(control)
+        control.is_stopped() || self.is_late(control) || self.ending().is_some()
     }
 
     fn is_late(&self, control: &Control) -> bool {
@@ -219,7 +224,7 @@ impl Crawl {
     }
 
     /// Why there is nothing left to do; none if there is.
-    fn exhausted(&mut self) -> Option<End> {
+    pub(super) fn exhausted(&mut self) -> Option<End> {
         if self.is_paused || self.has_work() || self.recrawl.goes_on() || self.audit_rest() {
             return None;
         }
@@ -232,6 +237,9 @@ impl Crawl {
     fn limit_reached(&mut self, control: &Control) -> Option<End> {
         if control.is_stopped() {
             return Some(End::Stopped);
+        }
+        if let Some(ending) = self.ending() {
+            return Some(self.end_of(ending));
         }
         let limit = self.limit_of_run(control)?;
         self.limit = Some(limit);
@@ -371,5 +379,13 @@ impl Crawl {
             n_fetched: self.n_fetched,
             turns: self.turns.clone(),
         })
+    }
+}
+
+/// Waits for an agent, if there is one.
+async fn rung(cluster: Option<&crate::cluster::link::Shared>) {
+    match cluster {
+        Some(shared) => shared.bell.notified().await,
+        None => std::future::pending().await,
     }
 }

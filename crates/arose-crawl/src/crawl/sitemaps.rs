@@ -54,7 +54,10 @@ impl Crawl {
                     mark: None,
                 };
                 match self.refusal(&pending) {
-                    Some(refusal) => self.counters.refuse(refusal),
+                    Some(refusal) => {
+                        self.counters.refuse(refusal);
+                        self.send_away(&pending);
+                    }
                     None => self.found.push(Item::Link(pending)),
                 }
             }

@@ -58,7 +58,7 @@ pub(super) fn start(
 
 /// Checks everything that can be checked before the directory is changed, and limits the scope to
 /// that of the seeds.
-fn check(
+pub(super) fn check(
     folder: &Path,
     settings: &mut Settings,
     seams: &Seams,
@@ -172,7 +172,7 @@ pub(super) fn judge(
 }
 
 /// Stores the settings for the next run. If they contain passwords, only the owner can read them.
-fn keep_settings(folder: &Path, settings: &Settings) -> Result<(), Error> {
+pub(super) fn keep_settings(folder: &Path, settings: &Settings) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     let path = folder.join(SETTINGS);
     let text = settings.to_toml();

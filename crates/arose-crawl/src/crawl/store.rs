@@ -218,6 +218,7 @@ impl Crawl {
             topic,
             dust,
             ordered: None,
+            member: None,
             n_known_seeds: 0,
             committed: Duration::ZERO,
             synced: Duration::ZERO,
@@ -292,8 +293,10 @@ impl Crawl {
                 path: self.folder.clone(),
             });
         }
+        let batch = self.journal.take();
+        self.note_commit(&batch);
         let commit = Commit {
-            batch: self.journal.take(),
+            batch,
             lines: std::mem::take(&mut self.lines),
             given_up: std::mem::take(&mut self.given_up),
             visited: std::mem::take(&mut self.recrawl.visited),
@@ -329,6 +332,7 @@ impl Crawl {
             }
             Reply::Written(end) => {
                 self.journal.note_written(end);
+                self.note_written(end);
                 Ok(())
             }
             Reply::Synced | Reply::Tidied | Reply::Noted => Ok(()),

@@ -37,7 +37,8 @@ impl Crawl {
             &mut self.frontier.hosts,
             self.start.elapsed().saturating_sub(self.stalled),
         );
-        while self.has_slot()
+        while !self.is_fenced()
+            && self.has_slot()
             && self.workers.backlog() < 1.0
             && self.load.wait(now).is_zero()
             && self.outage.admits(now)
@@ -287,6 +288,15 @@ impl Crawl {
         let Some(address) = host.address else {
             return Ok(());
         };
+        if self.is_barred(id) {
+            self.leave_barred(id, address, now);
+            return Ok(());
+        }
+        if let Some(wait) = self.wait_for_address(address) {
+            self.frontier.release(id, now, address, now + wait);
+            return Ok(());
+        }
+        let host = &mut self.frontier.hosts[id as usize];
         if self.slots.hold_back(host, self.load.limit) {
             let next = Slots::again(now);
             self.frontier.release(id, next, address, now);
@@ -384,7 +394,10 @@ impl Crawl {
         let Some(address) = host.address else {
             return Ok(());
         };
-        let Rules::Known(robots, _) = &host.rules else {
+        let is_barred = self.is_barred(id) || self.wait_for_address(address).is_some();
+        let host = &mut self.frontier.hosts[id as usize];
+        let rules = Some(&host.rules).filter(|_| !is_barred);
+        let Some(Rules::Known(robots, _)) = rules else {
             host.put_back(turn);
             self.frontier.release(id, now, address, now);
             return Ok(());
@@ -523,6 +536,7 @@ impl Crawl {
         }
         request.kept = RefCell::new(self.idle.take(id, now));
         let (fetcher, sent) = (Rc::clone(&self.fetcher), self.sent.clone());
+        self.note_asked(id, address, &asked);
         self.n_in_flight += 1;
         let (started, stalled) = (self.working_time(), self.stalled);
         self.slots

@@ -40,14 +40,31 @@ impl Frontier {
     /// Returns the gift of a link from one host to another, which is limited if a single link would
     /// count for many.
     pub(crate) fn carried(&self, from: HostId, to: HostId, gift: Gift) -> Gift {
-        let is_own = self.hosts.site(from) == self.hosts.site(to);
-        match is_own || !gift.is_link {
+        match self.hosts.site(from) == self.hosts.site(to) {
             true => gift,
-            false => Gift {
+            false => self.limited(gift),
+        }
+    }
+
+    /// Limits what one link brings to another site.
+    fn limited(&self, gift: Gift) -> Gift {
+        match gift.is_link {
+            false => gift,
+            true => Gift {
                 trust: gift.trust.min((self.trust * LINK) as f32),
                 ..gift
             },
         }
+    }
+
+    /// Takes trust from the site of a host for a link to a site that another agent crawls, and
+    /// returns the gift of the link.
+    pub(crate) fn give_away(&mut self, from: HostId, gift: Gift) -> Gift {
+        let gift = self.limited(gift);
+        if gift.trust > 0.0 {
+            self.change_trust(self.hosts.site(from), -gift.trust);
+        }
+        gift
     }
 
     /// Records that a host received trust from a site, which loses it, or from outside.

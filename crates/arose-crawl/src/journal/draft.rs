@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::event::{Event, Queued, url_at};
+use super::event::{Decoder, Event, Queued, url_at};
 use super::pool::Span;
 use super::{MAX_URL_EVENT, Place};
 
@@ -78,6 +78,16 @@ impl Batch {
     /// Returns the position after the last event.
     pub(crate) fn end(&self) -> Place {
         self.place + self.events.len() as u64
+    }
+
+    /// Hands all events to `take`, with their places.
+    pub(crate) fn each(&self, mut take: impl FnMut(Place, Event<'_>)) {
+        let mut decoder = Decoder::new(&self.events);
+        while !decoder.is_at_end() {
+            let place = self.place + decoder.at as u64;
+            let event = decoder.event();
+            take(place, event.expect("these bytes were written by `push`"));
+        }
     }
 
     fn read(&self, place: Place) -> Option<Queued<'_>> {

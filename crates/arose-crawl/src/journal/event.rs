@@ -179,7 +179,7 @@ impl Event<'_> {
         }
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut put = |tag: u8, numbers: &[u64], bytes: Option<&[u8]>| {
             out.push(tag);
             numbers.iter().for_each(|&number| push_number(out, number));
@@ -306,7 +306,12 @@ impl<'b> Decoder<'b> {
         Some(byte)
     }
 
-    pub(super) fn event(&mut self) -> Option<Event<'b>> {
+    /// Whether all was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    pub(crate) fn event(&mut self) -> Option<Event<'b>> {
         let tag = *self.bytes.get(self.at)?;
         self.at += 1;
         Some(match tag {
@@ -472,7 +477,7 @@ impl<'b> Decoder<'b> {
         self.number()?.try_into().ok()
     }
 
-    fn slice(&mut self) -> Option<&'b [u8]> {
+    pub(crate) fn slice(&mut self) -> Option<&'b [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         let slice = self.bytes.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;

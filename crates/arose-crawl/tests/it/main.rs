@@ -5,6 +5,8 @@
     reason = "a skipped test says so, figures are shown"
 )]
 
+mod cluster;
+mod cluster_faults;
 mod crash;
 mod curves;
 mod damage;
@@ -17,6 +19,7 @@ mod https;
 mod ipv6;
 mod killed;
 mod mutations;
+mod nats;
 mod operators;
 mod pace;
 mod power;

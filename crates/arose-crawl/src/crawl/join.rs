@@ -1,0 +1,296 @@
+//! Joining a crawl that runs on many machines ([`crate::cluster`]).
+//!
+//! What waits and what is done is in the logs of partitions, so a run begins with an empty queue
+//! and an empty seen set, whatever an earlier run in the same directory left there. Its archive,
+//! its counters and its index of contents are kept.
+
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use super::restore::restore;
+use super::start::{check, judge, keep_settings};
+use super::store::{JOURNAL, SEEN, lock};
+use super::*;
+use crate::cluster::link::{Ending, Link, link};
+use crate::cluster::partition::partition_of;
+use crate::cluster::{Config, Copies, CrawlDocument, Fenced, Login, Nats, Terms, enter, run};
+use crate::error::Context;
+use crate::journal::Event;
+use crate::page;
+
+/// Where an agent keeps copies of the logs of its partitions.
+pub(super) const COPIES: &str = "cluster";
+
+/// Bytes of the name of a crawl or an agent.
+const MAX_NAME: usize = 64;
+
+/// How a machine takes part in a crawl.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// The servers that agents talk through.
+    pub login: Login,
+    /// The name of the crawl.
+    pub crawl: String,
+    /// The name of this agent, which no other agent of the crawl may have.
+    pub agent: String,
+    /// How much of the crawl it takes, relative to the others.
+    pub weight: f64,
+    /// How long others wait when they do not hear of it.
+    pub lease: Duration,
+    /// Number of bytes from which on the log of a partition is replaced by a snapshot.
+    pub snapshot_bytes: u64,
+}
+
+/// Crawls as one agent of several, until nothing is left to do for any of them.
+///
+/// # Errors
+///
+/// As [`crawl`](super::crawl()), and if the servers cannot be reached at the beginning or have a
+/// crawl of this name with other settings, other seeds or another version.
+pub fn join(
+    folder: &Path,
+    mut settings: Settings,
+    seeds: Seeds,
+    cluster: &Cluster,
+    control: &Control,
+) -> Result<Summary, Error> {
+    allow_files(&mut settings);
+    refuse(&settings, cluster)?;
+    loop {
+        let (summary, ending) = one(folder, &settings, &seeds, cluster, control)?;
+        match ending {
+            Some(Ending::Fenced) if !control.is_stopped() => control.say(format!(
+                "agent `{}` was not heard of for too long, and others took over; it joins again",
+                cluster.agent
+            )),
+            Some(Ending::Failed(message)) => return Err(Error::Cluster(message)),
+            _ => return Ok(summary),
+        }
+    }
+}
+
+/// What agents cannot do.
+fn refuse(settings: &Settings, cluster: &Cluster) -> Result<(), Error> {
+    let refused = match () {
+        () if settings.recrawl.on => Some("`--recrawl` does not work with `--join` yet"),
+        () if settings.focus.is_on() => Some("`--topic` does not work with `--join` yet"),
+        () if cluster.lease < Duration::from_secs(1) => Some("a lease has at least 1 second"),
+        () if !(cluster.weight > 0.0 && cluster.weight <= 1e6) => {
+            Some("the weight of an agent is a number above 0 and at most 1,000,000")
+        }
+        () => None,
+    };
+    if let Some(message) = refused {
+        return Err(Error::Settings(message.to_owned()));
+    }
+    for name in [&cluster.crawl, &cluster.agent] {
+        let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_good) {
+            return Err(Error::Settings(format!(
+                "`{name}` is not a name; use up to {MAX_NAME} letters, digits, `-` and `_`"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// One run of an agent.
+fn one(
+    folder: &Path,
+    settings: &Settings,
+    seeds: &Seeds,
+    cluster: &Cluster,
+    control: &Control,
+) -> Result<(Summary, Option<Ending>), Error> {
+    let mut summary = None;
+    let mut ending = None;
+    let run = async {
+        let kept = settings.clone();
+        let mut settings = settings.clone();
+        let mut seams = Seams::real(&settings)?;
+        let seeded = check(folder, &mut settings, &seams, seeds)?;
+        let named = named_seeds(&settings, seeds)?;
+        let urls = named.iter().map(|(url, _)| url.as_str().to_owned());
+        let urls: Vec<String> = urls.collect();
+        let address_delay = crate::settings::seconds(settings.polite.address_delay);
+        let document = CrawlDocument::new(&kept, &urls).map_err(Error::Settings)?;
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let millis = since.unwrap_or_default().as_millis();
+        let id = format!("{}-{millis:x}", cluster.agent);
+        let agent = Agent::start(folder, cluster, id.clone(), address_delay, document);
+        let (link, thread) = agent.ready().await?;
+        let owner = Arc::clone(&link.shared);
+        seams.is_ours = Box::new(move |url| owner.owns(partition_of(url.site())));
+        seams.connector = Rc::new(Fenced {
+            inner: seams.connector,
+            shared: Arc::clone(&link.shared),
+        });
+        // The archives of all agents may be put into one directory.
+        settings.archive.prefix = format!("{}-{id}", settings.archive.prefix);
+        start_over(folder, &settings, (seams.clock)())?;
+        let mut crawl = Crawl::open(folder, settings, seams)?;
+        seeded.write(folder)?;
+        keep_settings(folder, &kept)?;
+        crawl.become_member(link, named);
+        let ran = crawl.run(control).await?;
+        if let Some((commits, sender)) = crawl.last_commits() {
+            for commit in commits {
+                // An agent that has ended wants nothing more.
+                let sent = tokio::time::timeout(cluster.lease, sender.send(commit)).await;
+                if !matches!(sent, Ok(Ok(()))) {
+                    break;
+                }
+            }
+        }
+        ending = thread.join(cluster.lease).await;
+        summary = Some(ran.clone());
+        Ok(ran)
+    };
+    let ran = block_on(run)?;
+    Ok((summary.unwrap_or(ran), ending))
+}
+
+/// Seeds that can be crawled.
+fn named_seeds(settings: &Settings, seeds: &Seeds) -> Result<Vec<(NormalUrl, Kind)>, Error> {
+    let (normalizer, guard) = (page::normalizer(settings), page::guard(settings)?);
+    let pages = seeds.pages.iter().map(|text| (text, Kind::Page));
+    let sitemaps = seeds.sitemaps.iter().map(|text| (text, Kind::Sitemap));
+    let good = pages.chain(sitemaps).filter_map(|(text, kind)| {
+        let url = judge(text, &normalizer, &guard).ok()?;
+        Some((url, kind))
+    });
+    Ok(good.collect())
+}
+
+/// The thread of an agent.
+struct Agent {
+    thread: JoinHandle<()>,
+    link: Link,
+    ready: oneshot::Receiver<Result<(), String>>,
+    ended: oneshot::Receiver<Option<Ending>>,
+}
+
+/// A thread of an agent that runs.
+struct Running {
+    thread: JoinHandle<()>,
+    ended: oneshot::Receiver<Option<Ending>>,
+}
+
+impl Agent {
+    fn start(
+        folder: &Path,
+        cluster: &Cluster,
+        id: String,
+        address_delay: Duration,
+        crawl: CrawlDocument,
+    ) -> Self {
+        let (cluster, folder) = (cluster.clone(), folder.join(COPIES));
+        let (link, wire) = link();
+        let (is_ready, ready) = oneshot::channel();
+        let (has_ended, ended) = oneshot::channel();
+        let config = Config {
+            id,
+            name: cluster.agent,
+            weight: cluster.weight,
+            terms: Terms::new(cluster.lease),
+            address_delay,
+            snapshot_bytes: cluster.snapshot_bytes,
+            crawl,
+        };
+        let thread = std::thread::spawn(move || {
+            let ended = block_on_bus(async move {
+                let entered = async {
+                    let bus = Nats::connect(&cluster.login, &cluster.crawl, &config.id).await;
+                    let bus = bus.map_err(|error| error.to_string())?;
+                    enter(&bus, &config).await?;
+                    let copies = Copies::open(&folder).map_err(|error| error.to_string())?;
+                    Ok((bus, copies))
+                };
+                match entered.await {
+                    Err(error) => {
+                        let _ = is_ready.send(Err(error));
+                        None
+                    }
+                    Ok((bus, copies)) => {
+                        let _ = is_ready.send(Ok(()));
+                        run(bus, config, copies, wire).await
+                    }
+                }
+            });
+            let _ = has_ended.send(ended);
+        });
+        Self {
+            thread,
+            link,
+            ready,
+            ended,
+        }
+    }
+
+    /// Waits until it has joined the crawl.
+    async fn ready(self) -> Result<(Link, Running), Error> {
+        let failed = || Err("its thread has failed".to_owned());
+        let ready = self.ready.await.unwrap_or_else(|_| failed());
+        ready.map_err(Error::Cluster)?;
+        let Self {
+            thread,
+            link,
+            ended,
+            ..
+        } = self;
+        Ok((link, Running { thread, ended }))
+    }
+}
+
+impl Running {
+    /// Waits until everything is handed over, or until that is pointless; returns why it ended.
+    async fn join(self, patience: Duration) -> Option<Ending> {
+        let ended = tokio::time::timeout(patience, self.ended).await;
+        match ended {
+            Ok(ended) => {
+                let _ = self.thread.join();
+                ended.unwrap_or(None)
+            }
+            // Servers that cannot be reached; the thread ends with the process.
+            Err(_) => None,
+        }
+    }
+}
+
+/// Empties the queue and the seen set of the crawl in a directory, if there is one.
+fn start_over(folder: &Path, settings: &Settings, date: Duration) -> Result<(), Error> {
+    if !is_crawl(folder) {
+        return Ok(());
+    }
+    let _lock = lock(folder)?;
+    let (mut old, restored) = restore(folder, settings, None, date)?;
+    old.cut()?;
+    let path = folder.join(JOURNAL);
+    let mut journal = Journal::begin_at(&path.with_extension("new"), 1)?;
+    let counters = restored.counters.to_text();
+    let slots = restored.visited.iter();
+    let slots: Vec<_> = slots.map(|(page, slot)| (*page, slot.to_bytes())).collect();
+    let mut events = vec![Event::Counters(&counters)];
+    let visited = slots.iter();
+    events.extend(visited.map(|(page, slot)| Event::Visited { page: *page, slot }));
+    let standing = super::restore::Standing {
+        n_seen: 0,
+        ..restored.standing
+    };
+    events.extend(standing.events());
+    events.push(restored.robots_extent.robots_event());
+    events.push(restored.extent.event());
+    events.push(Event::Closed);
+    let batch = journal.next_batch();
+    journal.append(&batch, &events)?;
+    journal.rename(&path)?;
+    // A crash before this leaves URLs behind that the next run removes.
+    let seen = folder.join(SEEN);
+    match std::fs::remove_dir_all(&seen) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).context("removing", &seen)
+        }
+        _ => Ok(()),
+    }
+}

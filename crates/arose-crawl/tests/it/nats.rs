@@ -1,0 +1,94 @@
+//! A NATS server on loopback for tests.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A server with JetStream and a store of its own. It ends with the test.
+pub(crate) struct NatsServer {
+    child: Option<Child>,
+    pub(crate) port: u16,
+    store: tempfile::TempDir,
+    options: Vec<String>,
+}
+
+/// Where the program is; none if it is not installed.
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    let mut programs = folders.map(|folder| folder.join("nats-server"));
+    programs.find(|program| program.is_file())
+}
+
+impl NatsServer {
+    /// Starts a server; none if the program is not installed, which `.ci/run` does.
+    pub(crate) fn start(options: &[&str]) -> Option<Self> {
+        program()?;
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let mut server = Self {
+            child: None,
+            port,
+            store: tempfile::tempdir().unwrap(),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+        };
+        server.run();
+        Some(server)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Starts it again, with what it had stored.
+    pub(crate) fn run(&mut self) {
+        let child = Command::new(program().unwrap())
+            .args([
+                "-a",
+                "127.0.0.1",
+                "-js",
+                "-p",
+                &self.port.to_string(),
+                "-sd",
+            ])
+            .arg(self.store())
+            .args(&self.options)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.child = Some(child);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let start = Instant::now();
+        while TcpStream::connect(address).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(10), "no NATS server");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// Loses all it has stored, while it does not run.
+    pub(crate) fn wipe(&mut self) {
+        std::fs::remove_dir_all(self.store()).unwrap();
+        std::fs::create_dir(self.store()).unwrap();
+    }
+
+    /// Ends it without warning.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
