@@ -269,11 +269,13 @@ fn start_over(folder: &Path, settings: &Settings, date: Duration) -> Result<(), 
     let path = folder.join(JOURNAL);
     let mut journal = Journal::begin_at(&path.with_extension("new"), 1)?;
     let counters = restored.counters.to_text();
-    let slots = restored.visited.iter();
-    let slots: Vec<_> = slots.map(|(page, slot)| (*page, slot.to_bytes())).collect();
+    let records = restored.visited.iter();
+    let records: Vec<_> = records
+        .map(|(page, record)| (*page, record.to_bytes()))
+        .collect();
     let mut events = vec![Event::Counters(&counters)];
-    let visited = slots.iter();
-    events.extend(visited.map(|(page, slot)| Event::Visited { page: *page, slot }));
+    let visited = records.iter();
+    events.extend(visited.map(|&(page, ref record)| Event::Visited { page, record }));
     let standing = super::restore::Standing {
         n_seen: 0,
         ..restored.standing

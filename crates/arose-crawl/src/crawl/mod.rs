@@ -81,7 +81,7 @@ pub use seams::{Priority, Seams};
 pub use start::{BadSeed, kept_settings};
 
 pub use look::{
-    Status, archives, index_lines, is_crawl, is_running, queued_urls, standing, status,
+    Status, agents, archives, index_lines, is_crawl, is_running, queued_urls, standing, status,
 };
 
 use crate::archive::{Archive, Packed};
