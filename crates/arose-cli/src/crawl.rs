@@ -2,7 +2,9 @@
 
 mod closing;
 mod cluster;
+mod export;
 mod failures;
+mod inputs;
 mod metrics;
 mod pages;
 mod priority;
@@ -14,6 +16,7 @@ mod status;
 mod topic;
 mod watch;
 
+pub use inputs::expand;
 pub use status::crawl_status;
 
 use std::io::{self, Write};
@@ -332,7 +335,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
         Some(Command::Reload { dir }) => order(arose_crawl::reload(dir)),
         Some(Command::Repair { dir, json }) => repair::run(dir, *json),
         Some(Command::Cluster(options)) => cluster::run(options),
-        Some(Command::Export { dirs, queue }) => export(dirs, *queue),
+        Some(Command::Export { dirs, queue }) => export::run(dirs, *queue),
         None => crawl(&options.crawl),
     }
 }
@@ -341,48 +344,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
 fn order(taken: Result<(), arose_crawl::Error>) -> anyhow::Result<Outcome> {
     taken?;
     Ok(Outcome::Found)
-}
-
-/// Inputs of other commands, with the archives of a crawl in place of its directory.
-///
-/// # Errors
-///
-/// If the archives of a crawl cannot be listed.
-pub fn expand(inputs: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let mut expanded = Vec::new();
-    for input in inputs {
-        match arose_crawl::is_crawl(input) {
-            true => expanded.extend(arose_crawl::archives(input)?),
-            false => expanded.extend(with_agents(input)?),
-        }
-    }
-    Ok(expanded)
-}
-
-/// An input, or what is in it if that includes the directories of agents.
-fn with_agents(input: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let agents = arose_crawl::agents(input)?;
-    if agents.is_empty() {
-        return Ok(vec![input.to_owned()]);
-    }
-    let entries = std::fs::read_dir(input)
-        .and_then(|entries| {
-            entries
-                .map(|entry| Ok(entry?.path()))
-                .collect::<io::Result<Vec<_>>>()
-        })
-        .with_context(|| format!("cannot read `{}`", input.display()))?;
-    let mut others: Vec<PathBuf> = entries
-        .into_iter()
-        .filter(|path| !agents.contains(path))
-        .collect();
-    others.sort();
-    let mut all = Vec::new();
-    for agent in &agents {
-        all.extend(arose_crawl::archives(agent)?);
-    }
-    all.extend(others);
-    Ok(all)
 }
 
 fn crawl(options: &Crawl) -> anyhow::Result<Outcome> {
@@ -604,42 +565,5 @@ fn summary_json(summary: &Summary) -> Value {
         "responses": summary.n_fetched,
         "seconds": summary.elapsed.as_secs_f64(),
         "counters": counters_json(&summary.counters),
-    })
-}
-
-/// Prints the index of the archives, or the queued URLs, of all these directories.
-fn export(dirs: &[PathBuf], queue: bool) -> anyhow::Result<Outcome> {
-    let mut lines = Vec::new();
-    for dir in dirs {
-        let agents = match arose_crawl::is_crawl(dir) {
-            true => Vec::new(),
-            false => arose_crawl::agents(dir)?,
-        };
-        let all = match agents.is_empty() {
-            true => std::slice::from_ref(dir),
-            false => &agents[..],
-        };
-        for dir in all {
-            match queue {
-                true => lines.extend(arose_crawl::queued_urls(dir)?),
-                false => lines.extend(arose_crawl::index_lines(dir)?),
-            }
-        }
-    }
-    if !queue {
-        lines.sort_unstable();
-    }
-    write_lines(&lines)
-}
-
-fn write_lines(lines: &[String]) -> anyhow::Result<Outcome> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let written = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
-    written
-        .and_then(|()| out.flush())
-        .context("cannot write the list")?;
-    Ok(match lines.is_empty() {
-        true => Outcome::NothingFound,
-        false => Outcome::Found,
     })
 }

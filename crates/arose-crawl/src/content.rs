@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arose::digest::Digest;
 use arose::rule::{Criterion, Remove};
@@ -27,6 +27,7 @@ use arose_corpus::payload::Page;
 use arose_dedup::Config;
 use arose_dedup::index::{self, Committed, Index, Options, Seen, Settings, Sketch};
 
+use crate::cluster::twins::NewPage;
 use crate::pages;
 use crate::settings::DuplicatePolicy;
 
@@ -144,6 +145,9 @@ pub(crate) struct Contents {
     /// of pages; the row of a claim is at most the row that its page gets. Locked only to change a
     /// number.
     claims: Mutex<BTreeMap<u32, u32>>,
+    /// Pages that are not duplicates and of which other agents are to be told, if there are any.
+    /// Locked only to add to them and to take them.
+    new_pages: OnceLock<Mutex<Vec<NewPage>>>,
 }
 
 /// While a page has a claim, it counts as not archived.
@@ -168,12 +172,25 @@ impl Contents {
         Ok(Self {
             index: index?,
             claims: Mutex::default(),
+            new_pages: OnceLock::new(),
         })
     }
 
     /// Returns the settings of sketches and of the policy.
     pub(crate) fn settings(&self) -> &Settings {
         self.index.settings()
+    }
+
+    /// Keeps pages that are not duplicates until they are taken, to tell other agents of them.
+    pub(crate) fn share(&self) {
+        self.new_pages.get_or_init(Mutex::default);
+    }
+
+    /// Takes the pages that were found not to be duplicates since the last call.
+    pub(crate) fn take_new(&self) -> Vec<NewPage> {
+        let pages = self.new_pages.get().map(|pages| pages.lock());
+        let pages = pages.map(|pages| pages.unwrap_or_else(PoisonError::into_inner));
+        pages.map_or(Vec::new(), |mut pages| std::mem::take(&mut *pages))
     }
 
     /// Takes a claim. Call this before a page is compared, and [`Self::give_back`] when its record
@@ -232,6 +249,13 @@ impl Contents {
         bytes: impl FnOnce() -> Sketch,
     ) -> Result<Option<Original>, index::Error> {
         let original = self.judge(name, sketch)?;
+        if let (None, Some(pages)) = (&original, self.new_pages.get()) {
+            let page = NewPage::of(name, sketch.clone());
+            pages
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(page);
+        }
         if original
             .as_ref()
             .is_none_or(|original| original.payload == name.payload)

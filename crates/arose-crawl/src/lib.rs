@@ -55,11 +55,11 @@ mod workers;
 
 pub use arose_corpus::url;
 pub use crawl::{
-    BadSeed, Cluster, Control, Crawl, End, Freshness, GonePages, Limit, PageInfo, PageVersion, Plan,
-    Priority, Refresh, Repaired, Seams, Seeds, Snapshot, Status, Summary, Topic, UrlRule, agents, archives,
-    crawl, gone_pages, index_lines, is_crawl, is_paused, is_running, join, kept_settings, order_rules,
-    page_state, pages as list_pages, pause, plan, queued_urls, refresh, reload, repair, resume,
-    retry, standing, status, url_rules, versions,
+    BadSeed, Cluster, Control, Crawl, End, Freshness, GonePages, Limit, PageInfo, PageVersion,
+    Plan, Priority, Refresh, Repaired, Seams, Seeds, Servers, Snapshot, Status, Summary, Topic,
+    UrlRule, agents, archives, crawl, gone_pages, index_lines, is_crawl, is_paused, is_running,
+    join, kept_settings, order_rules, page_state, pages as list_pages, pause, plan, queued_urls,
+    refresh, reload, repair, resume, retry, standing, status, url_rules, versions,
 };
 pub use error::Error;
 pub use frontier::{SiteQuality, SiteStanding, Standing};

@@ -313,6 +313,19 @@ impl Index {
         self.shared.read()?.query(sketch)
     }
 
+    /// Returns the keys under which a document with this sketch is found. Two documents that match
+    /// have a key in common.
+    ///
+    /// # Errors
+    ///
+    /// If the sketch is of another kind, or the index is [broken](Error::Broken).
+    pub fn keys(&self, sketch: &Sketch) -> Result<Vec<u64>, Error> {
+        self.shared.check_sketch(sketch)?;
+        let mut keys = Vec::new();
+        self.shared.read()?.plan.sketch_keys(sketch, &mut keys);
+        Ok(keys)
+    }
+
     /// Returns the result of [`Index::query`] by comparing every document. Slow; used as an oracle.
     ///
     /// # Errors

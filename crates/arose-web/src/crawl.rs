@@ -19,6 +19,7 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agents::{AgentRow, agents};
 use crate::answer::Refusal;
 use crate::bar_plot::{Bar, bar_plot};
 use crate::html::{Markup, name, render};
@@ -41,9 +42,6 @@ const MAX_SAMPLES: usize = 2000;
 
 /// Maximum number of hosts and states listed.
 const MAX_ROWS: usize = 12;
-
-/// Maximum number of agents listed.
-const MAX_AGENTS: usize = 200;
 
 /// One line of the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -187,69 +185,6 @@ struct Page {
     best_words: Vec<(Markup, String)>,
     worst_words: Vec<(Markup, String)>,
     worst_pages: Vec<(Markup, [String; 2])>,
-}
-
-/// What an agent of a crawl on many machines has seen of all agents.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Cluster {
-    agents: Vec<Agent>,
-}
-
-/// An agent.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Agent {
-    name: String,
-    presence: String,
-    n_partitions: u64,
-    n_pages: u64,
-    pages_per_second: f64,
-    n_queued: u64,
-    n_in_flight: u64,
-}
-
-/// An agent: its name, its state, its pages per second, and its counts.
-type AgentRow = (Markup, Markup, String, [Count; 4]);
-
-/// The agents of the crawl in a directory, and all of them together; none if it has one machine.
-fn agents(folder: &Path) -> Vec<AgentRow> {
-    let file = File::open(folder.join("cluster/agents.json"));
-    let bytes = file.and_then(|file| {
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes).map(|_| bytes)
-    });
-    let cluster = bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let Cluster { agents } = cluster.unwrap_or_default();
-    if agents.is_empty() {
-        return Vec::new();
-    }
-    let sum = |of: fn(&Agent) -> u64| agents.iter().map(of).sum();
-    let all = Agent {
-        name: "all agents".to_owned(),
-        presence: String::new(),
-        n_partitions: sum(|agent| agent.n_partitions),
-        n_pages: sum(|agent| agent.n_pages),
-        pages_per_second: agents.iter().map(|agent| agent.pages_per_second).sum(),
-        n_queued: sum(|agent| agent.n_queued),
-        n_in_flight: sum(|agent| agent.n_in_flight),
-    };
-    let rows = agents.iter().take(MAX_AGENTS).chain([&all]);
-    rows.map(|agent| {
-        let counts = [
-            agent.n_partitions,
-            agent.n_pages,
-            agent.n_queued,
-            agent.n_in_flight,
-        ];
-        (
-            name(&agent.name),
-            name(&agent.presence),
-            number(agent.pages_per_second),
-            counts.map(Count),
-        )
-    })
-    .collect()
 }
 
 /// A URL rule.

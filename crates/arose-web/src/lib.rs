@@ -16,6 +16,7 @@
 //! without network access.
 #![forbid(unsafe_code)]
 
+mod agents;
 mod answer;
 mod api;
 mod bar_plot;

@@ -96,7 +96,7 @@ impl Member {
         };
         let crawl = self.crawl.clone();
         Ok(Some(Cluster {
-            login,
+            servers: arose_crawl::Servers::Nats(login),
             crawl: crawl.context("pass the name of the crawl with `--crawl`")?,
             agent: match &self.agent {
                 Some(agent) => agent.clone(),

@@ -10,6 +10,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::pack::{Member, Packer};
 use super::surt;
+use crate::cluster::twins::Page;
 use crate::content::Original;
 use crate::fetch::Cut;
 use crate::pages::Sketch;
@@ -283,7 +284,30 @@ impl Note {
         if let Some(predicted) = predicted {
             body.push_str(&format!("focus-predicted: {predicted:.4}\r\n"));
         }
-        let id = record_id(self.id.as_bytes(), digest64(b"focus"));
+        self.pack_fields("focus", &body, packer)
+    }
+
+    /// Builds a `metadata` record that says that a page duplicates one of another agent.
+    pub(crate) fn pack_duplicate(
+        &self,
+        original: &Page,
+        similarity: f32,
+        packer: &mut Packer,
+    ) -> Packed {
+        let id = response_id(&original.url, original.date, &original.payload);
+        let body = format!(
+            "Arose-Duplicate-Of: {}\r\nArose-Duplicate-Of-Date: {}\r\n\
+             Arose-Duplicate-Of-Record: <{id}>\r\nArose-Duplicate-Rule: late\r\n\
+             Arose-Duplicate-Similarity: {similarity:.4}\r\n",
+            original.url,
+            time::format(original.date),
+        );
+        self.pack_fields("duplicate", &body, packer)
+    }
+
+    /// Builds a `metadata` record with these fields.
+    fn pack_fields(&self, kind: &str, body: &str, packer: &mut Packer) -> Packed {
+        let id = record_id(self.id.as_bytes(), digest64(kind.as_bytes()));
         let head = format!(
             "WARC-Type: metadata\r\nWARC-Record-ID: <{id}>\r\nWARC-Date: {}\r\n\
              WARC-Target-URI: {}\r\nWARC-Concurrent-To: <{}>\r\nWARC-Block-Digest: {}\r\n\

@@ -9,6 +9,7 @@
 //!   and confirms what others have sent.
 //! - *hear* learns what others have confirmed; one task per partition receives URLs.
 //! - *tend addresses* asks for IP addresses that several agents may ask, and grants them.
+//! - *tend twins* has pages compared with those of other agents.
 //! - *show* writes down what it sees of the others, for the page of the crawl.
 //!
 //! *Order.* Records of a commit that say what there is (hosts, URLs queued and sent) are stored in
@@ -21,16 +22,17 @@
 //! any documents may be one that was lost, with agents that still own partitions. So partitions
 //! that nobody ever took are free only when all leases from before would have ended.
 //!
-//! *End.* An agent whose document was changed by another, or whose log has a message of another, has
-//! lost its partitions, and ends at once. What it had not stored is done again by others.
+//! *End.* An agent whose document was changed by another, or whose log has a message of another,
+//! has lost its partitions, and ends at once. What it had not stored is done again by others.
 
 mod addresses;
+mod compare;
 mod exchange;
 mod govern;
 mod publish;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,6 +54,7 @@ use super::link::{Committed, Ending, Opening, Order, Outgoing, Records, Shared, 
 use super::partition::N_PARTITIONS;
 use super::replay::{State, Unconfirmed};
 use super::status::ClusterStatus;
+use super::twins::{Page, Twins};
 use super::view::View;
 use super::wire::{self, Batch, Record, Title, Word};
 
@@ -95,6 +98,14 @@ pub(crate) struct Config {
     /// How long IP addresses rest after a request.
     pub(crate) address_delay: Duration,
     pub(crate) crawl: CrawlDocument,
+}
+
+/// What an agent keeps in its directory.
+#[derive(Debug)]
+pub(crate) struct Stores {
+    pub(crate) copies: Copies,
+    /// Compares pages of other agents; none if the crawl does not compare pages.
+    pub(crate) twins: Option<Twins>,
 }
 
 /// A partition, as its owner sees it.
@@ -165,6 +176,11 @@ struct Agent<B: Bus> {
     parts: RefCell<Vec<Part>>,
     underway: RefCell<BTreeMap<u64, Underway>>,
     granter: RefCell<Granter>,
+    /// Compares pages of others; none if the crawl does not compare pages.
+    twins: Option<Twins>,
+    /// Pages that others compare, and those that were marked.
+    asked: RefCell<BTreeMap<Page, compare::Asked>>,
+    marked: RefCell<BTreeSet<Page>>,
     /// URLs that the loop has.
     deliveries: RefCell<HashMap<u64, Received<B::Token>>>,
     n_deliveries: Cell<u64>,
@@ -217,9 +233,10 @@ pub(crate) async fn enter<B: Bus>(bus: &B, config: &Config) -> Result<(), String
 pub(crate) async fn run<B: Bus>(
     bus: B,
     config: Config,
-    copies: Copies,
+    stores: Stores,
     wire: Wire,
 ) -> Option<Ending> {
+    let Stores { copies, twins } = stores;
     let mut parts = Vec::new();
     parts.resize_with(N_PARTITIONS, Part::default);
     let granter = Granter::new(&config.terms, config.address_delay);
@@ -236,6 +253,9 @@ pub(crate) async fn run<B: Bus>(
         parts: RefCell::new(parts),
         underway: RefCell::default(),
         granter: RefCell::new(granter),
+        twins,
+        asked: RefCell::default(),
+        marked: RefCell::default(),
         deliveries: RefCell::default(),
         n_deliveries: Cell::new(0),
         n_resent: Cell::new(RESENT),
@@ -258,6 +278,7 @@ pub(crate) async fn run<B: Bus>(
         () = agent.watch() => {}
         () = agent.hear() => {}
         () = agent.tend_addresses() => {}
+        () = agent.tend_twins() => {}
         () = agent.show() => {}
         () = Agent::govern(Rc::clone(&agent)) => {}
         () = agent.ended.notified() => {}
@@ -347,6 +368,7 @@ impl<B: Bus> Agent<B> {
             && shared.n_commits.load(Ordering::SeqCst) == self.n_commits.get()
             && self.deliveries.borrow().is_empty()
             && self.underway.borrow().is_empty()
+            && self.asked.borrow().is_empty()
             && parts.iter().all(is_settled)
     }
 

@@ -1,8 +1,8 @@
 //! The bus: what agents need of the servers between them.
 //!
 //! It transports and stores, and nothing that it says counts without a check: messages may come
-//! twice, late or never, and what was stored may be gone. Every message is bounded and has a version
-//! ([`super::wire`]).
+//! twice, late or never, and what was stored may be gone. Every message is bounded and has a
+//! version ([`super::wire`]).
 //!
 //! - *Subjects* hold messages with ascending sequence numbers. Writing names the number of the last
 //!   message, and fails if there is another one: a comparison and an exchange in one. Keys keep
@@ -57,6 +57,15 @@ pub(crate) enum BusError {
     /// It may have been done or not.
     #[error("{0}")]
     Unavailable(String),
+}
+
+/// Runs something that waits for servers, on this thread.
+pub(crate) fn block_on_bus<T>(run: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.expect("the system has room for another event loop");
+    tokio::task::LocalSet::new().block_on(&runtime, run)
 }
 
 /// What agents need of the servers between them. The parts of one agent share a thread.

@@ -13,6 +13,7 @@ use super::address::Holder;
 use super::fence::Fence;
 use super::partition::N_PARTITIONS;
 use super::replay::{MovedHost, MovedUrl};
+use super::twins::{Finding, NewPage};
 use super::wire::{Record, SentUrl};
 
 /// Bytes of records from which on the next one goes into another message. One record has at most
@@ -36,6 +37,8 @@ pub(crate) enum Order {
     },
     /// Finish with a partition.
     Close(u8),
+    /// Mark a page that duplicates a page of another agent.
+    Mark(Box<Finding>),
     /// Finish.
     End(Ending),
 }
@@ -74,6 +77,8 @@ pub(crate) struct Committed {
     /// Records that count only when those of all partitions before are stored.
     pub(crate) then: Vec<(u8, Records)>,
     pub(crate) batches: Vec<Outgoing>,
+    /// Pages that are new to this agent.
+    pub(crate) new_pages: Vec<NewPage>,
     /// Deliveries whose URLs are queued.
     pub(crate) applied: Vec<u64>,
     /// Partitions that are finished with.

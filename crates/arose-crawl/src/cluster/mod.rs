@@ -9,6 +9,7 @@
 //! - [`bus`]: servers that transport and store messages; [`wire`], [`document`]: what they contain.
 //! - [`agent`]: does all of this for the loop of a crawl ([`link`]); [`view`]: what it sees of
 //!   others; [`replay`]: the state of a partition that comes.
+//! - [`twins`]: duplicates of pages of other agents.
 //! - [`status`]: the cluster as a whole, for people.
 
 pub(crate) mod address;
@@ -22,14 +23,16 @@ pub(crate) mod link;
 pub(crate) mod partition;
 pub(crate) mod replay;
 mod status;
+pub(crate) mod twins;
 mod view;
 pub(crate) mod wire;
 
-pub(crate) use agent::{Config, enter, run};
-pub(crate) use bus::Nats;
+pub(crate) use agent::{Config, Stores, enter, run};
+pub(crate) use bus::{Bus, Nats, block_on_bus};
 pub use bus::{Local, Login};
 pub(crate) use copy::Copies;
 pub(crate) use document::CrawlDocument;
 pub(crate) use fence::Fenced;
 pub use lease::Terms;
 pub use status::{AgentStatus, ClusterStatus, agent_name, cluster_status, drain};
+pub(crate) use twins::Twins;

@@ -61,7 +61,7 @@ pub struct ClusterStatus {
 ///
 /// If the servers cannot be reached, or have no such crawl.
 pub fn cluster_status(login: &Login, crawl: &str) -> Result<ClusterStatus, Error> {
-    crate::crawl::block_on_bus(async {
+    crate::cluster::block_on_bus(async {
         let (_, view) = look(login, crawl).await?;
         Ok(ClusterStatus::of(&view))
     })
@@ -112,7 +112,7 @@ impl ClusterStatus {
 ///
 /// If the servers cannot be reached, or no agent of this name takes part.
 pub fn drain(login: &Login, crawl: &str, agent: &str) -> Result<(), Error> {
-    crate::crawl::block_on_bus(async {
+    crate::cluster::block_on_bus(async {
         let (bus, view) = look(login, crawl).await?;
         let named = view
             .present()

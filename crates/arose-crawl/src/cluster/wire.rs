@@ -12,9 +12,14 @@
 //! sizes, numbers; whether URLs are in scope is checked where they are queued.
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
+
+use arose::digest::Digest;
+use arose_dedup::index::{SiteTag, Sketch};
 
 use super::address::{Ask, Grant, Return};
 use super::bus::MAX_MESSAGE;
+use super::twins::{Finding, NewPage, Page};
 use crate::journal::{Decoder, Event, HostId, Kind, Place, push_number};
 
 /// Version of all messages.
@@ -296,7 +301,7 @@ fn read_urls(decoder: &mut Decoder<'_>) -> Option<Vec<SentUrl>> {
 }
 
 /// What agents say to each other without keeping it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Word {
     /// These batches were committed.
     Receipt(Vec<u64>),
@@ -306,6 +311,10 @@ pub(crate) enum Word {
     Recalls(Vec<IpAddr>),
     /// An agent returns IP addresses.
     Returns(String, Vec<Return>),
+    /// An agent has fetched these pages, which are new to it.
+    Pages(String, Vec<NewPage>),
+    /// An agent has compared pages.
+    Findings(String, Vec<Finding>),
 }
 
 impl Word {
@@ -349,6 +358,26 @@ impl Word {
                     push_number(out, back.rest);
                 }
             }
+            Self::Pages(agent, pages) => {
+                out.push(6);
+                push_text(out, agent);
+                for new in pages {
+                    push_page(out, &new.page);
+                    push_sketch(out, &new.sketch);
+                }
+            }
+            Self::Findings(agent, findings) => {
+                out.push(7);
+                push_text(out, agent);
+                for Finding { page, original } in findings {
+                    push_page(out, page);
+                    out.push(original.is_some().into());
+                    if let Some((original, similarity)) = original {
+                        push_page(out, original);
+                        push_number(out, similarity.to_bits().into());
+                    }
+                }
+            }
         }
         pack(&body)
     }
@@ -389,6 +418,28 @@ impl Word {
                 });
                 Self::Returns(agent, returns?)
             }
+            6 => {
+                let agent = decoder.text()?.to_owned();
+                let pages = read_all(decoder, |decoder| {
+                    Some(NewPage {
+                        page: read_page(decoder)?,
+                        sketch: read_sketch(decoder)?,
+                    })
+                });
+                Self::Pages(agent, pages?)
+            }
+            7 => {
+                let agent = decoder.text()?.to_owned();
+                let findings = read_all(decoder, |decoder| {
+                    let page = read_page(decoder)?;
+                    let original = match decoder.byte()? {
+                        0 => None,
+                        _ => Some((read_page(decoder)?, read_similarity(decoder)?)),
+                    };
+                    Some(Finding { page, original })
+                });
+                Self::Findings(agent, findings?)
+            }
             _ => return None,
         })
     }
@@ -404,6 +455,56 @@ fn read_all<'b, T>(
         all.push(read(decoder)?);
     }
     Some(all)
+}
+
+fn push_page(out: &mut Vec<u8>, page: &Page) {
+    push_text(out, &page.url);
+    push_text(out, &page.payload);
+    push_number(out, page.date.max(0).unsigned_abs());
+}
+
+/// A page whose URL and digest can be part of a name in an index.
+fn read_page(decoder: &mut Decoder<'_>) -> Option<Page> {
+    let mut word = || {
+        let text = decoder.text()?;
+        let is_word = text.len() <= MAX_URL && !text.contains(' ');
+        is_word.then(|| text.to_owned())
+    };
+    let (url, payload) = (word()?, word()?);
+    let date = decoder.number()?.try_into().ok()?;
+    Some(Page { url, payload, date })
+}
+
+fn push_sketch(out: &mut Vec<u8>, sketch: &Sketch) {
+    out.extend(sketch.digest.0.to_le_bytes());
+    push_number(out, sketch.site.map_or(0, |site| site.0.get().into()));
+    out.push(sketch.is_short.into());
+    push_number(out, 8 * sketch.words.len() as u64);
+    out.extend(sketch.words.iter().flat_map(|word| word.to_le_bytes()));
+}
+
+fn read_sketch(decoder: &mut Decoder<'_>) -> Option<Sketch> {
+    let mut digest = [0; 16];
+    for byte in &mut digest {
+        *byte = decoder.byte()?;
+    }
+    let site = u32::try_from(decoder.number()?).ok()?;
+    let is_short = decoder.byte()? == 1;
+    let (words, []) = decoder.slice()?.as_chunks() else {
+        return None;
+    };
+    Some(Sketch {
+        digest: Digest(u128::from_le_bytes(digest)),
+        site: NonZeroU32::new(site).map(SiteTag),
+        is_short,
+        words: words.iter().map(|word| u64::from_le_bytes(*word)).collect(),
+        pairs: None,
+    })
+}
+
+fn read_similarity(decoder: &mut Decoder<'_>) -> Option<f32> {
+    let similarity = f32::from_bits(decoder.number()?.try_into().ok()?);
+    (0.0..=1.0).contains(&similarity).then_some(similarity)
 }
 
 fn push_address(out: &mut Vec<u8>, address: IpAddr) {
@@ -455,6 +556,14 @@ mod tests {
         }
     }
 
+    fn page(url: &str) -> Page {
+        Page {
+            url: url.to_owned(),
+            payload: "sha1:ABC".to_owned(),
+            date: 1 << 31,
+        }
+    }
+
     #[test]
     fn what_is_written_is_read() {
         let batch = Batch {
@@ -484,6 +593,28 @@ mod tests {
             }]),
             Word::Recalls(vec![address, IpAddr::from([0; 16])]),
             Word::Returns("b".to_owned(), vec![Return { address, rest }]),
+            Word::Pages(
+                "a-1".to_owned(),
+                vec![NewPage {
+                    page: page("http://a/"),
+                    sketch: Sketch {
+                        digest: Digest(u128::MAX - 7),
+                        site: NonZeroU32::new(9).map(SiteTag),
+                        is_short: true,
+                        words: vec![1, u64::MAX],
+                        pairs: None,
+                    },
+                }],
+            ),
+            Word::Findings(
+                "a-1".to_owned(),
+                [None, Some((page("http://c/"), 0.5))]
+                    .map(|original| Finding {
+                        page: page("http://b/"),
+                        original,
+                    })
+                    .into(),
+            ),
         ];
         for word in words {
             assert_eq!(Word::read(&word.to_message()), Some(word));

@@ -12,24 +12,41 @@ use super::restore::restore;
 use super::start::{check, judge, keep_settings};
 use super::store::{JOURNAL, SEEN, lock};
 use super::*;
-use crate::cluster::link::{Ending, Link, link};
+use crate::cluster::link::{Ending, Link, Wire, link};
 use crate::cluster::partition::partition_of;
-use crate::cluster::{Config, Copies, CrawlDocument, Fenced, Login, Nats, Terms, enter, run};
+use crate::cluster::{
+    Bus, Config, Copies, CrawlDocument, Fenced, Local, Login, Nats, Stores, Terms, Twins, enter,
+    run,
+};
+use crate::content::settings_of;
 use crate::error::Context;
 use crate::journal::Event;
 use crate::page;
+use crate::settings::DuplicatePolicy;
 
 /// Where an agent keeps copies of the logs of its partitions.
 pub(super) const COPIES: &str = "cluster";
 
+/// Where, below that, it keeps the sketches of pages of others.
+const TWINS: &str = "sketches";
+
 /// Bytes of the name of a crawl or an agent.
 const MAX_NAME: usize = 64;
+
+/// What agents talk through.
+#[derive(Debug, Clone)]
+pub enum Servers {
+    /// NATS servers.
+    Nats(Login),
+    /// This process, of which all agents are a part.
+    Here(Local),
+}
 
 /// How a machine takes part in a crawl.
 #[derive(Debug, Clone)]
 pub struct Cluster {
-    /// The servers that agents talk through.
-    pub login: Login,
+    /// What agents talk through.
+    pub servers: Servers,
     /// The name of the crawl.
     pub crawl: String,
     /// The name of this agent, which no other agent of the crawl may have.
@@ -118,7 +135,17 @@ fn one(
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let millis = since.unwrap_or_default().as_millis();
         let id = format!("{}-{millis:x}", cluster.agent);
-        let agent = Agent::start(folder, cluster, id.clone(), address_delay, document);
+        let duplicates = &settings.duplicates;
+        // Under `content`, what makes a duplicate depends on the other pages of the site.
+        let compares = duplicates.check && duplicates.policy == DuplicatePolicy::Jaccard;
+        let sketches = compares.then(|| settings_of(duplicates.policy));
+        let begun = Begun {
+            id: id.clone(),
+            address_delay,
+            sketches,
+            crawl: document,
+        };
+        let agent = Agent::start(folder, cluster, begun);
         let (link, thread) = agent.ready().await?;
         let owner = Arc::clone(&link.shared);
         seams.is_ours = Box::new(move |url| owner.owns(partition_of(url.site())));
@@ -163,6 +190,16 @@ fn named_seeds(settings: &Settings, seeds: &Seeds) -> Result<Vec<(NormalUrl, Kin
     Ok(good.collect())
 }
 
+/// What a run of an agent begins with.
+struct Begun {
+    /// The name of the run.
+    id: String,
+    address_delay: Duration,
+    /// How pages are compared with those of other agents; none if they are not.
+    sketches: Option<arose_dedup::index::Settings>,
+    crawl: CrawlDocument,
+}
+
 /// The thread of an agent.
 struct Agent {
     thread: JoinHandle<()>,
@@ -178,17 +215,17 @@ struct Running {
 }
 
 impl Agent {
-    fn start(
-        folder: &Path,
-        cluster: &Cluster,
-        id: String,
-        address_delay: Duration,
-        crawl: CrawlDocument,
-    ) -> Self {
+    fn start(folder: &Path, cluster: &Cluster, begun: Begun) -> Self {
         let (cluster, folder) = (cluster.clone(), folder.join(COPIES));
         let (link, wire) = link();
         let (is_ready, ready) = oneshot::channel();
         let (has_ended, ended) = oneshot::channel();
+        let Begun {
+            id,
+            address_delay,
+            sketches,
+            crawl,
+        } = begun;
         let config = Config {
             id,
             name: cluster.agent,
@@ -199,22 +236,26 @@ impl Agent {
             crawl,
         };
         let thread = std::thread::spawn(move || {
+            let stores = || {
+                let copies = Copies::open(&folder).map_err(|error| error.to_string())?;
+                let twins = sketches.map(|settings| Twins::open(&folder.join(TWINS), settings));
+                let twins = twins.transpose().map_err(|error| error.to_string())?;
+                Ok(Stores { copies, twins })
+            };
             let ended = block_on_bus(async move {
-                let entered = async {
-                    let bus = Nats::connect(&cluster.login, &cluster.crawl, &config.id).await;
-                    let bus = bus.map_err(|error| error.to_string())?;
-                    enter(&bus, &config).await?;
-                    let copies = Copies::open(&folder).map_err(|error| error.to_string())?;
-                    Ok((bus, copies))
-                };
-                match entered.await {
-                    Err(error) => {
-                        let _ = is_ready.send(Err(error));
-                        None
+                match &cluster.servers {
+                    Servers::Here(local) => {
+                        let bus = local.with(&config.id);
+                        take_part(bus, config, stores, wire, is_ready).await
                     }
-                    Ok((bus, copies)) => {
-                        let _ = is_ready.send(Ok(()));
-                        run(bus, config, copies, wire).await
+                    Servers::Nats(login) => {
+                        match Nats::connect(login, &cluster.crawl, &config.id).await {
+                            Ok(bus) => take_part(bus, config, stores, wire, is_ready).await,
+                            Err(error) => {
+                                let _ = is_ready.send(Err(error.to_string()));
+                                None
+                            }
+                        }
                     }
                 }
             });
@@ -240,6 +281,27 @@ impl Agent {
             ..
         } = self;
         Ok((link, Running { thread, ended }))
+    }
+}
+
+/// Enters a crawl, says so or why not, and takes part until the end.
+async fn take_part<B: Bus>(
+    bus: B,
+    config: Config,
+    stores: impl FnOnce() -> Result<Stores, String>,
+    wire: Wire,
+    is_ready: oneshot::Sender<Result<(), String>>,
+) -> Option<Ending> {
+    let entered = enter(&bus, &config).await.and_then(|()| stores());
+    match entered {
+        Ok(stores) => {
+            let _ = is_ready.send(Ok(()));
+            run(bus, config, stores, wire).await
+        }
+        Err(error) => {
+            let _ = is_ready.send(Err(error));
+            None
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::dust::{Lines, UrlRule, most_important};
 use super::focused::Topic;
-use super::restore::Restored;
 use super::join::COPIES;
+use super::restore::Restored;
 use super::store::{ARCHIVE, JOURNAL};
 use arose::dust::State;
 

@@ -5,7 +5,9 @@
 //! those that go. With every commit it tells the agent what has changed in which partition. A crawl
 //! on one machine has none of this.
 
+mod away;
 mod moving;
+mod twins;
 
 use std::collections::VecDeque;
 
@@ -15,16 +17,15 @@ use crate::cluster::fence::now;
 use crate::cluster::link::{Committed, Ending, Link, Opening, Order, Outgoing, Records, Shared};
 use crate::cluster::partition::{N_PARTITIONS, partition_of};
 use crate::cluster::replay::MovedUrl;
+use crate::cluster::twins::NewPage;
 use crate::cluster::wire::{MAX_BATCH, MAX_BATCH_BYTES, Record, SentUrl};
+use crate::content::Contents;
 use crate::counters::Counter;
 use crate::fingerprint::Fingerprint;
 use crate::journal::{Batch, Event};
 
 /// Orders that are carried out in one turn.
 const MAX_ORDERS: usize = 16;
-
-/// URLs that were sent recently, to which further links add.
-const N_RECENT: usize = 1 << 17;
 
 /// How soon a host is looked at again whose partition is about to go.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -45,7 +46,9 @@ pub(super) struct Member {
     /// Links to other partitions since the last commit: from, to, what.
     sent: Vec<(u8, u8, SentUrl)>,
     n_batches: u64,
-    recent: Vec<Option<Box<Recent>>>,
+    recent: Vec<Option<Box<away::Recent>>>,
+    /// Where new pages are kept.
+    contents: Option<Arc<Contents>>,
     /// Deliveries that were queued since the last commit.
     applied: Vec<u64>,
     /// Commits that are being written, and where they end; then those that wait for room.
@@ -56,34 +59,6 @@ pub(super) struct Member {
     n_orders: u64,
     /// Why the agent ends, if it does.
     pub(super) ending: Option<Ending>,
-}
-
-/// A URL that was sent recently. What further links bring to it is sent when it is as much as what
-/// was sent before, so a URL with many links is sent a few times.
-#[derive(Debug)]
-struct Recent {
-    key: u128,
-    target: u8,
-    url: SentUrl,
-    /// Mass and trust that were sent.
-    sent: [f32; 2],
-}
-
-impl Recent {
-    /// Adds the contribution of a link; returns the URL if it is to be sent again.
-    fn add(&mut self, gift: Gift) -> Option<(u8, SentUrl)> {
-        self.url.mass += gift.mass;
-        self.url.trust += gift.trust;
-        let unsent = [self.url.mass, self.url.trust];
-        let is_much = |at: usize| unsent[at] > 0.0 && unsent[at] >= self.sent[at];
-        if !is_much(0) && !is_much(1) {
-            return None;
-        }
-        let again = self.url.clone();
-        self.sent = [self.sent[0] + unsent[0], self.sent[1] + unsent[1]];
-        (self.url.mass, self.url.trust) = (0.0, 0.0);
-        Some((self.target, again))
-    }
 }
 
 /// How far a partition is that is to go.
@@ -136,7 +111,11 @@ fn told(records: ByPartition) -> Vec<(u8, Records)> {
 }
 
 impl Member {
-    pub(super) fn new(link: Link, seeds: Vec<(NormalUrl, Kind)>) -> Self {
+    pub(super) fn new(
+        link: Link,
+        seeds: Vec<(NormalUrl, Kind)>,
+        contents: Option<Arc<Contents>>,
+    ) -> Self {
         let seeds = seeds.into_iter();
         let seeds = seeds.map(|(url, kind)| (partition_of(url.site()), url, kind));
         Self {
@@ -148,7 +127,10 @@ impl Member {
             asked: Vec::new(),
             sent: Vec::new(),
             n_batches: 0,
-            recent: std::iter::repeat_with(|| None).take(N_RECENT).collect(),
+            recent: std::iter::repeat_with(|| None)
+                .take(away::N_RECENT)
+                .collect(),
+            contents,
             applied: Vec::new(),
             unwritten: VecDeque::new(),
             written: VecDeque::new(),
@@ -195,16 +177,10 @@ impl Member {
         !shared.fence.is_open() || is_crowded || !self.written.is_empty()
     }
 
-    /// Returns where a URL is that was sent recently.
-    fn recent(&mut self, fingerprint: Fingerprint) -> &mut Option<Box<Recent>> {
-        let hash = fingerprint.host ^ fingerprint.rest.rotate_left(17);
-        &mut self.recent[hash as usize & (N_RECENT - 1)]
-    }
-
-    /// Sends a URL to the agent of its partition.
-    fn send(&mut self, from: HostId, (target, url): (u8, SentUrl)) {
-        let source = self.partition(from);
-        self.sent.push((source, target, url));
+    /// Takes the pages that were new since the last call.
+    fn take_new(&self) -> Vec<NewPage> {
+        let contents = self.contents.as_ref();
+        contents.map_or(Vec::new(), |contents| contents.take_new())
     }
 
     fn set_owned(&self, partition: u8, is_owned: bool) {
@@ -266,7 +242,8 @@ impl Member {
 
     /// What is to be told and needs nothing of the journal.
     fn rest(&mut self) -> Option<Committed> {
-        if self.applied.is_empty() && self.sent.is_empty() {
+        let new_pages = self.take_new();
+        if self.applied.is_empty() && self.sent.is_empty() && new_pages.is_empty() {
             return None;
         }
         let mut first = by_partition();
@@ -274,6 +251,7 @@ impl Member {
         Some(Committed {
             first: told(first),
             batches,
+            new_pages,
             applied: std::mem::take(&mut self.applied),
             ..Committed::default()
         })
@@ -289,7 +267,9 @@ impl Member {
 impl Crawl {
     /// Makes this crawl a member of a cluster.
     pub(super) fn become_member(&mut self, link: Link, seeds: Vec<(NormalUrl, Kind)>) {
-        self.member = Some(Box::new(Member::new(link, seeds)));
+        let contents = self.shared.contents.clone();
+        contents.iter().for_each(|contents| contents.share());
+        self.member = Some(Box::new(Member::new(link, seeds, contents)));
     }
 
     /// Rings when the agent has something to say.
@@ -382,72 +362,6 @@ impl Crawl {
         }
     }
 
-    /// Sends a link away that leads to another partition.
-    pub(super) fn send_away(&mut self, pending: &Pending) {
-        let (true, Some(from)) = (self.member.is_some(), pending.from) else {
-            return;
-        };
-        let gift = match pending.is_again {
-            true => Gift::NONE,
-            false => self.frontier.give_away(from, pending.gift),
-        };
-        let Some(member) = &mut self.member else {
-            return;
-        };
-        let found = &pending.found;
-        let key = found.fingerprint.key();
-        let slot = member.recent(found.fingerprint);
-        if let Some(recent) = slot.as_mut().filter(|recent| recent.key == key) {
-            let again = recent.add(gift);
-            again.into_iter().for_each(|url| member.send(from, url));
-            return;
-        }
-        let url = SentUrl {
-            url: found.url.as_str().to_owned(),
-            found_on: pending.found_on.to_string(),
-            depth: pending.depth,
-            n_redirects: pending.n_redirects,
-            kind: found.kind,
-            class: found.class,
-            is_last: pending.is_last,
-            of_repeat: pending.of_repeat,
-            mass: gift.mass,
-            trust: gift.trust,
-        };
-        let target = partition_of(found.url.site());
-        *slot = Some(Box::new(Recent {
-            key,
-            target,
-            sent: [gift.mass, gift.trust],
-            url: SentUrl {
-                mass: 0.0,
-                trust: 0.0,
-                ..url.clone()
-            },
-        }));
-        member.send(from, (target, url));
-    }
-
-    /// Whether another agent crawls a host.
-    pub(super) fn is_away(&self, id: HostId) -> bool {
-        let member = self.member.as_ref();
-        member.is_some_and(|member| !member.accepts(member.partition(id)))
-    }
-
-    /// Adds the contribution of a link to a URL that was sent to another agent.
-    pub(super) fn give_away(&mut self, from: HostId, to: Fingerprint, gift: Gift) {
-        let key = to.key();
-        let Some(member) = &mut self.member else {
-            return;
-        };
-        let slot = member.recent(to);
-        if let Some(recent) = slot.as_mut().filter(|recent| recent.key == key) {
-            let gift = self.frontier.give_away(from, gift);
-            let again = recent.add(gift);
-            again.into_iter().for_each(|url| member.send(from, url));
-        }
-    }
-
     /// Carries out what the agent has ordered.
     pub(super) fn take_cluster_orders(&mut self) -> Result<(), Error> {
         for _ in 0..MAX_ORDERS {
@@ -479,6 +393,7 @@ impl Crawl {
                         member.closing.push((partition, Closing::Asked));
                     }
                 }
+                Order::Mark(finding) => self.mark_duplicate(&finding)?,
                 Order::End(ending) => {
                     member.ending.get_or_insert(ending);
                 }
@@ -526,6 +441,7 @@ impl Crawl {
             first: told(first),
             then: told(then),
             batches,
+            new_pages: member.take_new(),
             applied: std::mem::take(&mut member.applied),
             closed: Vec::new(),
             is_last: false,

@@ -59,7 +59,7 @@ use tokio::time::Instant;
 
 pub use repair::{Repaired, repair};
 
-pub use join::{Cluster, join};
+pub use join::{Cluster, Servers, join};
 
 pub use live::{is_paused, pause, reload, resume};
 
@@ -360,15 +360,6 @@ fn block_on(run: impl Future<Output = Result<Summary, Error>>) -> Result<Summary
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| Error::Settings(format!("no event loop: {error}")))?;
-    tokio::task::LocalSet::new().block_on(&runtime, run)
-}
-
-/// Runs something that waits for servers, on this thread.
-pub(crate) fn block_on_bus<T>(run: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = runtime.expect("the system has room for another event loop");
     tokio::task::LocalSet::new().block_on(&runtime, run)
 }
 

@@ -3,14 +3,17 @@
 //! Agents that are to be killed or stopped are processes: the test starts its own program again.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use arose_crawl::cluster::{Login, cluster_status, drain};
+use arose_crawl::cluster::{Local, Login, cluster_status, drain};
+use arose_crawl::counters::Counter;
 use arose_crawl::settings::Reach;
-use arose_crawl::{Cluster, Control, End, Error, Seeds, Settings, Summary, index_lines, join};
-use testweb::{Config, PageCount, PageId, Server};
+use arose_crawl::{
+    Cluster, Control, End, Error, Seeds, Servers, Settings, Summary, crawl, index_lines, join,
+};
+use testweb::{Config, Kind, PageCount, PageId, Server};
 
 use crate::nats::NatsServer;
 use crate::web::{check_polite, fetched, home, reachable};
@@ -22,10 +25,15 @@ const SERVERS: &str = "AROSE_CLUSTER_SERVERS";
 const AGENT: &str = "AROSE_CLUSTER_AGENT";
 const LEASE_SECONDS: &str = "AROSE_CLUSTER_LEASE";
 
-const DELAY: Duration = Duration::from_millis(40);
 /// Of agents that are killed or stopped, and of others. A new crawl begins after one of them.
 pub(crate) const LEASE: Duration = Duration::from_secs(4);
 const LONG: Duration = Duration::from_secs(10);
+
+/// Time between two requests to a host; long random faults take their time.
+fn delay() -> Duration {
+    let millis = std::env::var("AROSE_FAULT_DELAY").map_or(40, |text| text.parse().unwrap());
+    Duration::from_millis(millis)
+}
 
 fn web(n_hosts: u32, n_pages: u32) -> Server {
     let config = Config {
@@ -43,8 +51,8 @@ fn settings(dns: std::net::SocketAddr) -> Settings {
     settings.scope.reach = Reach::Web;
     settings.network.allow_private = true;
     settings.network.name_servers = vec![dns];
-    settings.polite.delay = DELAY.as_secs_f64();
-    settings.polite.address_delay = DELAY.as_secs_f64();
+    settings.polite.delay = delay().as_secs_f64();
+    settings.polite.address_delay = delay().as_secs_f64();
     settings.polite.factor = 0.0;
     settings.duplicates.links = arose_crawl::settings::DuplicateLinks::First;
     settings.duplicates.stale_after = 0;
@@ -55,14 +63,18 @@ fn settings(dns: std::net::SocketAddr) -> Settings {
     settings
 }
 
+pub(crate) fn login(servers: &str) -> Login {
+    Login {
+        servers: servers.to_owned(),
+        max_queue: 64 << 20,
+        n_replicas: servers.split(',').count(),
+        ..Login::default()
+    }
+}
+
 pub(crate) fn cluster(servers: &str, agent: &str, lease: Duration) -> Cluster {
     Cluster {
-        login: Login {
-            servers: servers.to_owned(),
-            max_queue: 64 << 20,
-            n_replicas: 1,
-            ..Login::default()
-        },
+        servers: Servers::Nats(login(servers)),
         crawl: "test".to_owned(),
         agent: agent.to_owned(),
         weight: 1.0,
@@ -168,7 +180,7 @@ pub(crate) fn check(server: &Server, folder: &Path, agents: &[&str], most_repeat
     assert_eq!(pages, expected);
     let n_repeats: u32 = fetched.values().map(|n| n - 1).sum();
     println!("{} pages, {n_repeats} again", pages.len());
-    check_polite(server, DELAY);
+    check_polite(server, delay());
     assert!(n_repeats <= most_repeats, "{n_repeats}");
     let mut archived = BTreeSet::new();
     for agent in agents {
@@ -223,7 +235,7 @@ fn issue_28_three_agents_crawl_like_one() {
     );
     assert!(summaries.iter().all(|summary| summary.n_fetched > 50));
     check(&server, folder.path(), &["a", "b", "c"], 0);
-    let status = cluster_status(&cluster(&nats.url(), "a", LONG).login, "test").unwrap();
+    let status = cluster_status(&login(&nats.url()), "test").unwrap();
     assert!(status.has_ended);
     assert_eq!(status.agents.len(), 3);
     server.stop().unwrap();
@@ -245,6 +257,90 @@ fn issue_28_a_killed_agent_is_replaced() {
     agents.remove(1);
     wait_for_end(agents);
     check(&server, folder.path(), &["a", "b", "c"], 150);
+    server.stop().unwrap();
+}
+
+/// URLs and digests of all pages of archives.
+fn contents(folders: &[PathBuf]) -> BTreeSet<(String, String)> {
+    let lines = folders
+        .iter()
+        .flat_map(|folder| index_lines(folder).unwrap());
+    lines
+        .filter_map(|line| {
+            let json: serde_json::Value = serde_json::from_str(&line[line.find('{')?..]).unwrap();
+            let field = |name: &str| json[name].as_str().map(str::to_owned);
+            Some((field("url")?, field("digest")?))
+        })
+        .collect()
+}
+
+/// Agents of one process, without servers: together their archives have the pages of one machine,
+/// and as many of them are marked as duplicates.
+#[test]
+fn issue_28_agents_together_have_what_one_machine_has() {
+    let config = Config {
+        n_addresses: 8,
+        pages: PageCount::Fixed(12),
+        kinds: vec![(Kind::Plain, 2), (Kind::Mirror, 1), (Kind::NearMirror, 1)],
+        ..Config::plain(24)
+    };
+    let server = Server::start(config).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let seeds = |server: &Server| Seeds {
+        pages: (0..24).map(|host| home(server, host)).collect(),
+        sitemaps: Vec::new(),
+    };
+    let control = Control::default();
+    let (one, settings) = (folder.path().join("one"), settings(server.dns));
+    let alone = crawl(&one, settings.clone(), seeds(&server), &control).unwrap();
+    let local = Local::new("first");
+    let agents = ["a", "b", "c"].map(|agent| folder.path().join(agent));
+    let summaries: Vec<Summary> = std::thread::scope(|scope| {
+        let runs = agents.each_ref().map(|path| {
+            let cluster = Cluster {
+                servers: Servers::Here(local.clone()),
+                agent: path.file_name().unwrap().to_string_lossy().into_owned(),
+                ..cluster("", "", Duration::from_secs(3))
+            };
+            let (settings, seeds) = (settings.clone(), seeds(&server));
+            scope.spawn(move || join(path, settings, seeds, &cluster, &Control::default()))
+        });
+        runs.map(|run| run.join().unwrap().unwrap()).into()
+    });
+    assert!(summaries.iter().all(|summary| summary.n_fetched > 20));
+    assert_eq!(contents(&agents), contents(&[one]));
+    check_polite(&server, delay());
+    let n_duplicates = |summary: &Summary| {
+        let counters = &summary.counters;
+        counters.get(Counter::ExactDuplicates) + counters.get(Counter::NearDuplicates)
+    };
+    let together: u64 = summaries.iter().map(n_duplicates).sum();
+    assert!(n_duplicates(&alone) > 100);
+    assert_eq!(together, n_duplicates(&alone));
+    server.stop().unwrap();
+}
+
+/// With three servers, agents go on while any one of them is away.
+#[test]
+fn issue_28_one_of_three_servers_may_fail() {
+    let Some(mut nats) = NatsServer::start_three() else {
+        return;
+    };
+    let server = web(60, 30);
+    let folder = tempfile::tempdir().unwrap();
+    let urls: Vec<String> = nats.iter().map(NatsServer::url).collect();
+    let agents: Vec<Child> = ["a", "b", "c"]
+        .map(|agent| spawn_at(folder.path(), &server, &urls.join(","), agent, LONG))
+        .into();
+    wait_for_requests(&server, 400);
+    for nats in &mut nats[..2] {
+        nats.kill();
+        std::thread::sleep(Duration::from_secs(2));
+        nats.run();
+        std::thread::sleep(Duration::from_secs(3));
+    }
+    wait_for_end(agents);
+    check(&server, folder.path(), &["a", "b", "c"], 60);
     server.stop().unwrap();
 }
 
@@ -303,7 +399,7 @@ fn issue_28_agents_come_and_go() {
     let mut agents = vec![spawn(folder.path(), &server, &nats, "a", LONG)];
     wait_for_requests(&server, 200);
     agents.extend(["b", "c"].map(|agent| spawn(folder.path(), &server, &nats, agent, LONG)));
-    let login = cluster(&nats.url(), "a", LONG).login;
+    let login = login(&nats.url());
     wait_for("b and c own nothing", || {
         let status = cluster_status(&login, "test").unwrap();
         let agents = status.agents.iter();

@@ -3,8 +3,8 @@
 //! The short form is part of the tests. A long one, with other faults for every seed:
 //!
 //! ```text
-//! AROSE_FAULTS=200 AROSE_FAULT_PAGES=600 AROSE_FAULT_SEED=1 \
-//!     cargo test -p arose-crawl --test it random_faults -- --nocapture
+//! AROSE_FAULTS=200 AROSE_FAULT_PAGES=1500 AROSE_FAULT_DELAY=900 AROSE_FAULT_SEED=1 \
+//!     AROSE_FAULT_SERVERS=3 cargo test -p arose-crawl --test it random_faults -- --nocapture
 //! ```
 
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use arose::mix::SplitMix;
 use arose_crawl::cluster::{Login, cluster_status, drain};
 use testweb::{Config, PageCount, Server};
 
-use crate::cluster::{LEASE, check, cluster, signal, spawn_at};
+use crate::cluster::{LEASE, check, login, signal, spawn_at};
 use crate::nats::NatsServer;
 
 const AGENTS: [&str; 3] = ["a", "b", "c"];
@@ -84,8 +84,9 @@ fn forward(mut from: TcpStream, mut to: TcpStream) {
 /// Three agents, some of which may not run.
 struct Rig<'w> {
     server: &'w Server,
-    nats: NatsServer,
-    wires: [Wire; 3],
+    nats: Vec<NatsServer>,
+    /// Of each agent to each server.
+    wires: [Vec<Wire>; 3],
     folder: &'w Path,
     agents: [Option<Child>; 3],
     random: SplitMix,
@@ -94,8 +95,8 @@ struct Rig<'w> {
 
 impl Rig<'_> {
     fn start(&mut self, at: usize) {
-        let url = self.wires[at].url();
-        let agent = spawn_at(self.folder, self.server, &url, AGENTS[at], LEASE);
+        let urls: Vec<String> = self.wires[at].iter().map(Wire::url).collect();
+        let agent = spawn_at(self.folder, self.server, &urls.join(","), AGENTS[at], LEASE);
         self.agents[at] = Some(agent);
     }
 
@@ -146,22 +147,29 @@ impl Rig<'_> {
                 format!("stop {at} for {time:?}")
             }
             3 => {
-                self.wires[at].set_cut(true);
+                self.wires[at].iter().for_each(|wire| wire.set_cut(true));
                 std::thread::sleep(time);
-                self.wires[at].set_cut(false);
+                self.wires[at].iter().for_each(|wire| wire.set_cut(false));
                 format!("cut {at} for {time:?}")
             }
-            4 | 5 => {
-                self.nats.kill();
+            4 => {
+                let which = self.random.below(self.nats.len() as u64) as usize;
+                self.nats[which].kill();
                 std::thread::sleep(time);
-                self.nats.run();
-                format!("kill the server for {time:?}")
+                self.nats[which].run();
+                format!("kill server {which} for {time:?}")
+            }
+            5 => {
+                self.nats.iter_mut().for_each(NatsServer::kill);
+                std::thread::sleep(time);
+                self.nats.iter_mut().for_each(NatsServer::run);
+                format!("kill all servers for {time:?}")
             }
             6 => {
-                self.nats.kill();
-                self.nats.wipe();
-                self.nats.run();
-                "wipe the server".to_owned()
+                self.nats.iter_mut().for_each(NatsServer::kill);
+                self.nats.iter_mut().for_each(NatsServer::wipe);
+                self.nats.iter_mut().for_each(NatsServer::run);
+                "wipe all servers".to_owned()
             }
             _ => {
                 if drain(&self.login, "test", AGENTS[at]).is_ok() {
@@ -222,7 +230,11 @@ fn variable(name: &str, default: u64) -> u64 {
 /// between them, every page is fetched, and the archives have them all.
 #[test]
 fn issue_28_random_faults() {
-    let Some(nats) = NatsServer::start(&[]) else {
+    let nats = match variable("AROSE_FAULT_SERVERS", 1) {
+        3 => NatsServer::start_three(),
+        _ => NatsServer::start(&[]).map(|server| vec![server]),
+    };
+    let Some(nats) = nats else {
         println!("skipped: no nats-server");
         return;
     };
@@ -236,10 +248,11 @@ fn issue_28_random_faults() {
     let server = Server::start(config).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let seed = variable("AROSE_FAULT_SEED", 28);
+    let urls: Vec<String> = nats.iter().map(NatsServer::url).collect();
     let mut rig = Rig {
         server: &server,
-        wires: [0; 3].map(|_| Wire::to(nats.port)),
-        login: cluster(&nats.url(), "a", LEASE).login,
+        wires: [(); 3].map(|()| nats.iter().map(|server| Wire::to(server.port)).collect()),
+        login: login(&urls.join(",")),
         nats,
         folder: folder.path(),
         agents: [None, None, None],

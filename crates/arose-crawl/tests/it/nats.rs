@@ -21,21 +21,59 @@ fn program() -> Option<PathBuf> {
     programs.find(|program| program.is_file())
 }
 
+/// Ports that nobody listens on.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
 impl NatsServer {
     /// Starts a server; none if the program is not installed, which `.ci/run` does.
     pub(crate) fn start(options: &[&str]) -> Option<Self> {
         program()?;
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let mut server = Self {
+        let options = options.iter().map(|&option| option.to_owned());
+        let [port] = free_ports();
+        let mut server = Self::new(port, options.collect());
+        server.run();
+        Some(server)
+    }
+
+    /// Starts three servers that keep each message together.
+    #[allow(
+        dead_code,
+        reason = "only some of the tests that use this file need three"
+    )]
+    pub(crate) fn start_three() -> Option<Vec<Self>> {
+        program()?;
+        let ports: [u16; 6] = free_ports();
+        let (clients, routes) = ports.split_at(3);
+        let all: Vec<String> = routes
+            .iter()
+            .map(|port| format!("nats://127.0.0.1:{port}"))
+            .collect();
+        let servers = clients.iter().zip(&all).map(|(&port, own)| {
+            let name = format!("n{port}");
+            let options = ["--cluster", own, "--cluster_name", "arose", "--name", &name];
+            let mut options = options.map(str::to_owned).to_vec();
+            options.extend([
+                "--routes".to_owned(),
+                all.join(","),
+                "--no_advertise".to_owned(),
+            ]);
+            Self::new(port, options)
+        });
+        let mut servers: Vec<Self> = servers.collect();
+        servers.iter_mut().for_each(Self::run);
+        Some(servers)
+    }
+
+    fn new(port: u16, options: Vec<String>) -> Self {
+        Self {
             child: None,
             port,
             store: tempfile::tempdir().unwrap(),
-            options: options.iter().map(|&option| option.to_owned()).collect(),
-        };
-        server.run();
-        Some(server)
+            options,
+        }
     }
 
     pub(crate) fn url(&self) -> String {

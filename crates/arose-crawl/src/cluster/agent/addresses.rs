@@ -49,7 +49,7 @@ impl<B: Bus> Agent<B> {
     }
 
     /// Says something to an agent, which may be this one.
-    async fn say(&self, agent: &str, word: Word) {
+    pub(super) async fn say(&self, agent: &str, word: Word) {
         let is_nothing = match &word {
             Word::Asks(_, asks) => asks.is_empty(),
             Word::Returns(_, returns) => returns.is_empty(),
@@ -59,7 +59,7 @@ impl<B: Bus> Agent<B> {
             return;
         }
         match agent == self.id() {
-            true => Box::pin(self.take_address_word(word)).await,
+            true => Box::pin(self.take_word(word)).await,
             false => self.bus.tell(agent, word.to_message()).await,
         }
     }
@@ -98,7 +98,7 @@ impl<B: Bus> Agent<B> {
                     .into_iter()
                     .for_each(|address| addresses.recall(address, now));
             }
-            Word::Asks(..) | Word::Returns(..) | Word::Receipt(_) => {}
+            _ => {}
         }
     }
 

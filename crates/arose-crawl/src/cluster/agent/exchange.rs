@@ -113,11 +113,19 @@ impl<B: Bus> Agent<B> {
     pub(super) async fn hear(&self) {
         loop {
             let message = self.bus.hear().await;
-            match Word::read(&message) {
-                Some(Word::Receipt(numbers)) => self.take_receipt(&numbers),
-                Some(word) => self.take_address_word(word).await,
-                None => {}
+            if let Some(word) = Word::read(&message) {
+                self.take_word(word).await;
             }
+        }
+    }
+
+    /// Takes what an agent says, which may be this one.
+    pub(super) async fn take_word(&self, word: Word) {
+        match word {
+            Word::Receipt(numbers) => self.take_receipt(&numbers),
+            Word::Pages(agent, pages) => self.compare_pages(&agent, pages).await,
+            Word::Findings(agent, findings) => self.take_findings(&agent, findings).await,
+            word => self.take_address_word(word).await,
         }
     }
 

@@ -45,6 +45,7 @@ impl<B: Bus> Agent<B> {
             first,
             then,
             batches,
+            new_pages,
             applied,
             closed,
             ..
@@ -65,6 +66,7 @@ impl<B: Bus> Agent<B> {
                 parts[usize::from(partition)].carry.append(records);
             }
         }
+        self.take_new_pages(new_pages);
         self.confirm(applied).await;
         if !closed.is_empty() {
             self.store(Vec::new()).await;

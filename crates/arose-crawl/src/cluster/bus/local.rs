@@ -30,7 +30,7 @@ struct State {
 }
 
 /// A bus inside one process, as one agent sees it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Local {
     server: Arc<Server>,
     agent: String,

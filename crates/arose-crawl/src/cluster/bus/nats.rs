@@ -24,6 +24,9 @@ use super::{Bus, BusError, Delivery, Entry, Subject};
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How long servers may take to elect a leader.
+const ELECTION: Duration = Duration::from_secs(20);
+
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -116,8 +119,19 @@ impl Nats {
             again: Cell::new(false),
             wake: Notify::new(),
         };
-        bus.prepare().await?;
+        bus.prepare_soon().await?;
         Ok(bus)
+    }
+
+    /// Makes the streams on servers that may have to elect a leader first.
+    async fn prepare_soon(&self) -> Result<(), BusError> {
+        let start = tokio::time::Instant::now();
+        loop {
+            match self.prepare().await {
+                Err(_) if start.elapsed() < ELECTION => tokio::time::sleep(PAUSE).await,
+                prepared => return prepared,
+            }
+        }
     }
 
     /// A stream, made if it is not there.

@@ -12,7 +12,7 @@ mod nats_server;
 use nats_server::NatsServer;
 
 fn block_on(run: impl Future<Output = ()>) {
-    crate::crawl::block_on_bus(run);
+    crate::cluster::block_on_bus(run);
 }
 
 fn key(name: &str) -> Subject {
