@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Measures how fast arose and other parsers read HTML pages and JSON lines, in one interleaved run.
 
-    ./pages.sh FOLDER
+    ./pages.sh DIR
     python3 -m venv VENV && VENV/bin/pip install selectolax==1.0.2 trafilatura==2.3.1 lxml_html_clean
-    VENV/bin/python speed.py FOLDER [--pages 24000] [--sample 400] [--rounds 5]
+    VENV/bin/python speed.py DIR [--pages 24000] [--sample 400] [--rounds 5]
 
 Pages are drawn by a fixed seed from all HTML files below 2 MB and decoded before anything is timed.
 All engines read the same pages; trafilatura, which takes about 25 ms per page, and `content` read a
 sample of them. Each round runs every engine once, one after the other, on one thread; figures are
-medians of processor seconds over the rounds. The results of the engines are compared on the sample
+medians of CPU seconds over the rounds. The results of the engines are compared on the sample
 first, word by word. Prints a table and writes it to ../records.
 """
 import argparse
@@ -188,9 +188,9 @@ def report(options, paths, n_paths, sample, quality, seconds, sizes, speed):
     megabytes = sizes["`henzinger`, text"] / 1e6
     lines = [
         f"# HTML and JSON lines, {today}", "",
-        f"Command: `speed.py FOLDER --pages {options.pages} --sample {options.sample} --rounds {options.rounds}`, "
-        "in `bench/html`, FOLDER made by `pages.sh`.", "",
-        f"Machine: {machine()}. Processor time, medians of {options.rounds} interleaved rounds, one thread.", "",
+        f"Command: `speed.py DIR --pages {options.pages} --sample {options.sample} --rounds {options.rounds}`, "
+        "in `bench/html`, DIR made by `pages.sh`.", "",
+        f"Machine: {machine()}. CPU time, medians of {options.rounds} interleaved rounds, one thread.", "",
         f"{len(paths)} pages of {n_paths}, {megabytes:.0f} MB; sample of {len(sample)} pages, "
         f"{sizes['trafilatura, the sample'] / 1e6:.1f} MB.", "",
         "| engine | MB/s | slowest and fastest round |", "|---|---|---|",

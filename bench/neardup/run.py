@@ -31,7 +31,7 @@ AROSE = os.environ.get("AROSE", "arose")
 OWN = {"arose": [], "arose-pairs": ["--pairs", "all"], "arose-ids": ["--ids-only"]}
 
 # Other engines: the module to import, and the name of the package.
-RIVALS = {
+OTHERS = {
     "daft": ("daft", "daft"),
     "gaoya": ("gaoya", "gaoya"),
     "rensa": ("rensa", "rensa"),
@@ -87,7 +87,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="JSON lines with id and text")
     parser.add_argument("--truth", type=Path, required=True, help="lines of id, id, similarity")
-    parser.add_argument("--engines", type=names, default=[*OWN, *RIVALS], metavar="NAME,...")
+    parser.add_argument("--engines", type=names, default=[*OWN, *OTHERS], metavar="NAME,...")
     parser.add_argument("--python", type=interpreter, action="append", default=[],
                         metavar="NAME,...=PATH",
                         help="interpreter of these engines; that of arose reads its tables")
@@ -107,7 +107,7 @@ def arguments():
 
 
 def names(text):
-    known = [*OWN, *RIVALS]
+    known = [*OWN, *OTHERS]
     chosen = text.split(",")
     for name in chosen:
         if name not in known:
@@ -127,7 +127,7 @@ def probe(engine):
     if engine.name in OWN:
         command = [AROSE, "--version"]
     else:
-        command = [engine.python, "-c", PROBE, *RIVALS[engine.name]]
+        command = [engine.python, "-c", PROBE, *OTHERS[engine.name]]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         engine.version = done.stdout.split()[-1]
@@ -172,7 +172,7 @@ def command(engine, options, folder):
         threads = str(options.threads)
         return [AROSE, "dedup", options.corpus, "-o", folder, "--policy", "jaccard",
                 "--threshold", threshold, "--threads", threads, *OWN[engine.name]]
-    program = HERE / "engines" / f"with_{RIVALS[engine.name][0]}.py"
+    program = HERE / "engines" / f"with_{OTHERS[engine.name][0]}.py"
     return [engine.python, program, options.corpus, folder, "--threshold", threshold]
 
 

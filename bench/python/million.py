@@ -41,7 +41,7 @@ def main():
     parser.add_argument("kind", nargs="?", default="list", choices=kinds)
     parser.add_argument("--texts", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=8)
-    parser.add_argument("--policy", help="the default of arose.dedup unless told")
+    parser.add_argument("--policy", help="default: that of arose.dedup")
     options = parser.parse_args()
     import arose
 

@@ -275,7 +275,7 @@ def main():
     parser.add_argument("corpora", nargs="+", metavar="CORPUS")
     parser.add_argument("--python", required=True, help="with the wheel, pyspark and pyarrow")
     parser.add_argument("--store", required=True, help="the program moto_server")
-    parser.add_argument("--faults", nargs="*", choices=FAULTS, help="all of them unless told")
+    parser.add_argument("--faults", nargs="*", choices=FAULTS, help="default: all of them")
     options = parser.parse_args()
     if os.environ.get("AROSE_CLUSTER") != "inside":
         # The bridge between nodes is in a network namespace that ends with this script.

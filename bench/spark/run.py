@@ -4,7 +4,7 @@
 
 The interpreter has the wheel, pyspark and pyarrow. Each corpus is deduplicated by the wheel on this
 machine and by Spark with two executors of one core; rows are compared before figures are printed.
-Processor time is that of the command and all its descendants, including JVMs. Spark's daemon does not
+CPU time is that of the command and all its descendants, including JVMs. Spark's daemon does not
 wait for its workers, so the time of workers that end first would be lost: all processes are also
 sampled four times a second, and the larger sum counts. Memory is the largest sum over an executor and
 its Python workers, sampled every second; shared pages count in part. Disk is the largest size of all
@@ -150,9 +150,9 @@ def main():
     parser.add_argument("--python", required=True)
     parser.add_argument("--master", default="local-cluster[2,1,1024]")
     parser.add_argument("--policy", default="jaccard")
-    parser.add_argument("--partitions", help="as many as the job takes, unless told")
+    parser.add_argument("--partitions", help="default: chosen by the job")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--folder", help="where the work is done; temporary unless told")
+    parser.add_argument("--folder", help="working directory; default: a temporary one")
     parser.add_argument("--local", action="store_true", help="only the local run")
     parser.add_argument("--tables-only", action="store_true", help="write no kept documents")
     parser.add_argument("--timeout", type=float, default=1800)

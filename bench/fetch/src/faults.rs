@@ -4,7 +4,7 @@ use testweb::{Kind, Server};
 use tokio::net::TcpStream;
 
 use crate::fetch::Message;
-use crate::{Target, broken, config, limits, own, rival};
+use crate::{Target, broken, config, limits, own, with_hyper};
 
 /// Prints a row for each fault.
 pub(crate) async fn compare() -> anyhow::Result<()> {
@@ -43,11 +43,11 @@ async fn with_own(target: &Target) -> String {
 }
 
 async fn with_hyper(target: &Target) -> String {
-    let mut sender = match rival::connect(target).await {
+    let mut sender = match with_hyper::connect(target).await {
         Ok(sender) => sender,
         Err(error) => return error.to_string(),
     };
-    match rival::fetch(&mut sender, target, &limits(0.5, 1.0)).await {
+    match with_hyper::fetch(&mut sender, target, &limits(0.5, 1.0)).await {
         Ok(message) => shown(&message),
         Err(error) => format!("{error:#}"),
     }

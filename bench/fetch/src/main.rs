@@ -21,7 +21,7 @@ mod connect {
 mod faults;
 mod fetch;
 mod own;
-mod rival;
+mod with_hyper;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -154,7 +154,7 @@ async fn fetch_all(
         tasks.spawn_local(async move {
             match client {
                 Client::Own => own::fetch_all(&job, &limits).await,
-                Client::Hyper => rival::fetch_all(&job, &limits).await,
+                Client::Hyper => with_hyper::fetch_all(&job, &limits).await,
             }
         });
     }

@@ -3,7 +3,7 @@
 //!
 //! `bench-html DATA [ROUNDS]` reads the page sets below `DATA`. Every tool counts start tags, the
 //! bytes of text and the bytes of `href` values, which is what a text extractor needs from it; the
-//! counts are shown before anything is timed. A figure is the median over the rounds of processor
+//! counts are shown before anything is timed. A figure is the median over the rounds of CPU
 //! time of one thread.
 
 use std::path::Path;

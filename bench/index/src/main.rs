@@ -7,7 +7,7 @@
 mod documents;
 mod growth;
 mod meter;
-mod rivals;
+mod others;
 mod stores;
 mod texts;
 
@@ -47,7 +47,7 @@ enum Command {
         keys: u64,
     },
     /// Insert MinHash sketches into gaoya and into an index, and query edited ones
-    Rivals {
+    Others {
         /// Directory of the index
         folder: PathBuf,
         /// Number of documents to insert, and of queries
@@ -79,7 +79,7 @@ fn main() -> anyhow::Result<()> {
             folder,
             keys,
         } => stores::run(engine, &folder, keys),
-        Command::Rivals { folder, documents } => rivals::run(&folder, documents),
+        Command::Others { folder, documents } => others::run(&folder, documents),
         Command::Texts {
             folder,
             corpus,

@@ -2,7 +2,7 @@
 //! documents.
 //!
 //! Both get the same texts. Each is inserted, then each is queried with one word in two hundred
-//! changed, so that the similarity is about 0.95. The index has policy b as in `rivals.rs`. The
+//! changed, so that the similarity is about 0.95. The index has policy b as in `others.rs`. The
 //! sketches of gaoya are as long as its four bands of seventeen, over windows of five words
 //! separated by spaces, the cheapest way to compute them. Time is CPU time of the whole process.
 
@@ -19,7 +19,7 @@ use gaoya::text::whitespace_split;
 
 use crate::documents::name;
 use crate::meter::Meter;
-use crate::rivals::{GROUP, report, rule_b};
+use crate::others::{GROUP, report, rule_b};
 
 /// Number of words in a shingle.
 const W: NonZeroUsize = NonZeroUsize::new(5).expect("five is not zero");

@@ -1,4 +1,4 @@
-//! The persistent pool of URLs, as the crawler has it and on fjall: `journal ENGINE STEP FOLDER`.
+//! The persistent pool of URLs, as the crawler has it and on fjall: `journal ENGINE STEP DIR`.
 //!
 //! `write` makes the same changes with either engine: 1,000 commits, each of 2,000 new URLs of
 //! 100,000 hosts and 1,800 that are done, with the texts of the done ones read back before, and a
@@ -40,7 +40,7 @@ const SYNC_EVERY: u64 = 30;
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [engine, step, folder] = arguments.as_slice() else {
-        anyhow::bail!("usage: journal journal|fjall write|recover FOLDER");
+        anyhow::bail!("usage: journal journal|fjall write|recover DIR");
     };
     let folder = Path::new(folder);
     std::fs::create_dir_all(folder)?;
@@ -53,7 +53,7 @@ fn main() -> anyhow::Result<()> {
         _ => anyhow::bail!("unknown engine or step"),
     };
     println!(
-        "{engine} {step}: {:.2} s of processor, {:.2} s, {} MB written, {} MB on disk, {n_urls} URLs, peak {} MiB",
+        "{engine} {step}: {:.2} s of CPU time, {:.2} s, {} MB written, {} MB on disk, {n_urls} URLs, peak {} MiB",
         (cpu_time() - cpu).as_secs_f64(),
         wall.elapsed().as_secs_f64(),
         (written_bytes() - written) / 1_000_000,

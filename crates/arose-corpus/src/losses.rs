@@ -135,10 +135,10 @@ impl Stretch {
 mod tests {
     use super::*;
     use crate::document::{Position, Reason};
-    use crate::format::row::Place;
+    use crate::format::row::RecordPlace;
 
     fn item(source: &str, reason: Option<Reason>) -> Item {
-        let place = Place::new(&Path::new(source).into(), Position::default());
+        let place = RecordPlace::new(&Path::new(source).into(), Position::default());
         match reason {
             Some(reason) => place.skipped(reason, ""),
             None => {

@@ -1,10 +1,10 @@
-//! What a large frontier takes: `pool_scale FOLDER [QUEUED_MILLIONS]`, or `pool_scale --queues
-//! [QUEUED_MILLIONS [URLS_OF_A_HOST]]`.
+//! Measures time and memory of a large frontier: `pool_scale DIR [QUEUED_MILLIONS]`, or
+//! `pool_scale --queues [QUEUED_MILLIONS [URLS_PER_HOST]]`.
 //!
-//! Queues URLs in a crawl, 500 at each host, and says how long each million took, how much memory
-//! the process holds, and how much of it that is for a URL. Needs 120 MB of disk for each million.
-//! `seen_scale` measures URLs that are already known. With `--queues` only the queues are filled:
-//! no journal, no seen set, no caches.
+//! Queues URLs in a crawl, 500 at each host. Prints the time for each million, the memory of the
+//! process, and the memory per URL. Needs 120 MB of disk per million. `seen_scale` measures URLs
+//! that are already known. With `--queues`, only the queues are filled, without
+//! journal, seen set and caches.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Queues so many million URLs, and says what memory that takes.
+/// Queues this many million URLs and prints the memory they take.
 fn queues_alone(n_queued: u64, per_host: u64) {
     let before = resident();
     let mut queues = Queues::new((n_queued * MILLION / per_host.max(1)) as usize);
@@ -94,7 +94,7 @@ fn url(n: u64, n_hosts: u64) -> String {
     )
 }
 
-/// Bytes of memory that the process holds.
+/// Returns the memory of the process in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS"));

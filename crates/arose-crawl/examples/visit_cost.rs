@@ -178,7 +178,7 @@ fn serve(kind: &str, n_pages: u64) -> Result<(), Box<dyn Error>> {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let kind = kind.clone();
-                // A client that leaves is no fault of the server.
+                // A client that disconnects is not an error of the server.
                 std::thread::spawn(move || drop(answer(&stream, host, &kind, n_pages)));
             }
         });

@@ -46,7 +46,7 @@ const BUFFER: usize = 1 << 20;
 
 /// The archive, open for appending.
 #[derive(Debug)]
-pub(crate) struct Archive {
+pub(crate) struct ArchiveWriter {
     folder: PathBuf,
     config: ArchiveConfig,
     /// Number of the file being written, and its name without the ending.
@@ -179,7 +179,7 @@ impl Extent {
     }
 }
 
-impl Archive {
+impl ArchiveWriter {
     /// Opens the archive, cuts off everything after `extent` and removes later files. Changes
     /// nothing if the archive is shorter than that. `date` is the current time, in seconds since
     /// 1970.

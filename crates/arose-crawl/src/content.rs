@@ -239,7 +239,7 @@ impl Contents {
         self.index.committed()
     }
 
-    /// As [`Contents::judge`]. Also stores the payload of a near duplicate, by the sketch of its
+    /// Like [`Contents::judge`]. Also stores the payload of a near duplicate, by the sketch of its
     /// bytes. A page with exactly the same payload then duplicates that page and not the one that
     /// both resemble.
     pub(crate) fn judge_payload(

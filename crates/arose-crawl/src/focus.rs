@@ -29,8 +29,8 @@ use std::path::Path;
 use crate::error::Error;
 use crate::order::{BASE, SEED};
 pub(crate) use files::{Changes, FocusFiles, check};
-pub(crate) use judge::{Judge, Verdict};
-pub(crate) use program::{Outcome, PageText};
+pub(crate) use judge::{Judge, Judged};
+pub(crate) use program::{PageText, ScoreReport};
 use serde::{Deserialize, Serialize};
 
 use arose::focus::{Link, LinkModel, LinkWords, PageScorer, Words};
@@ -57,7 +57,7 @@ const MAX_POINTS: usize = 10_000;
 
 /// The record of a queued URL.
 #[derive(Debug, Clone)]
-struct Waiting {
+struct QueuedLink {
     link: Link,
     mass: f32,
     /// Whether it keeps its priority, whatever the prediction.
@@ -149,7 +149,7 @@ pub struct Focus {
     /// `None` if pages are judged elsewhere.
     scorer: Option<Box<dyn PageScorer + Send>>,
     model: LinkModel,
-    waiting: HashMap<u128, Waiting>,
+    waiting: HashMap<u128, QueuedLink>,
     /// URLs with the mass that they had when they were added.
     massive: BinaryHeap<(u32, u128)>,
     /// Turns between two that explore; 0 for none.
@@ -351,12 +351,12 @@ impl Focus {
         self.give(key, 0.0)
     }
 
-    fn admit(&mut self, key: u128) -> &mut Waiting {
+    fn admit(&mut self, key: u128) -> &mut QueuedLink {
         let slots = &mut self.slots;
         self.waiting.entry(key).or_insert_with(|| {
             let slot = slots.as_mut().map_or(0, Slots::take);
             note(slots, slot, Some(key));
-            Waiting {
+            QueuedLink {
                 link: Link::default(),
                 mass: 0.0,
                 stays: false,
@@ -372,7 +372,7 @@ impl Focus {
         (!waiting.stays && now < queued * (1.0 - TOLERANCE)).then_some(now)
     }
 
-    /// As [`Self::fallen`], for at most [`MAX_FALLEN`] URLs between two that are fetched.
+    /// Like [`Self::fallen`], for at most [`MAX_FALLEN`] URLs between two that are fetched.
     pub(crate) fn sinks(&mut self, key: u128, queued: f32) -> Option<f32> {
         let fallen = self
             .fallen(key, queued)

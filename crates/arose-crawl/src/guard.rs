@@ -265,7 +265,7 @@ impl Guard {
         self.approve_for(candidate, Purpose::Page)
     }
 
-    /// As [`Guard::approve`], for a URL that is wanted for this purpose.
+    /// Like [`Guard::approve`], for a URL that is wanted for this purpose.
     pub(crate) fn approve_for(
         &self,
         candidate: &Candidate<'_>,

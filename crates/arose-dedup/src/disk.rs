@@ -31,7 +31,7 @@ pub struct File {
 
 /// The content of a file when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Start {
+enum OpenedAs {
     Empty,
     AsItIs,
 }
@@ -45,7 +45,7 @@ impl File {
     pub fn create(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
-        Self::with(path, &options, Start::Empty)
+        Self::with(path, &options, OpenedAs::Empty)
     }
 
     /// Opens an existing file for reading and writing.
@@ -55,7 +55,7 @@ impl File {
     /// As `std::fs::File::open`.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        Self::with(path, options.read(true).write(true), Start::AsItIs)
+        Self::with(path, options.read(true).write(true), OpenedAs::AsItIs)
     }
 
     /// Opens a file for reading and writing, and creates an empty one if it does not exist.
@@ -66,10 +66,10 @@ impl File {
     pub fn open_or_create(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        Self::with(path, &options, Start::AsItIs)
+        Self::with(path, &options, OpenedAs::AsItIs)
     }
 
-    fn with(path: &Path, options: &OpenOptions, start: Start) -> io::Result<Self> {
+    fn with(path: &Path, options: &OpenOptions, start: OpenedAs) -> io::Result<Self> {
         let recording = recording_of(path);
         let file = options.open(path)?;
         let recorded = recording.map(|log| {
@@ -230,7 +230,7 @@ pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()?;
     if let Some(log) = recording_of(path) {
         let mut state = log.state();
-        let file = state.opened(path, Start::AsItIs);
+        let file = state.opened(path, OpenedAs::AsItIs);
         state.changes.push(DiskChange::Sync { file });
     }
     Ok(())
@@ -437,7 +437,7 @@ impl Log {
 }
 
 impl LogState {
-    fn opened(&mut self, path: &Path, start: Start) -> u64 {
+    fn opened(&mut self, path: &Path, start: OpenedAs) -> u64 {
         let file = match self.files.get(path) {
             Some(&file) => file,
             None => {
@@ -449,7 +449,7 @@ impl LogState {
                 file
             }
         };
-        if start == Start::Empty {
+        if start == OpenedAs::Empty {
             let n_bytes = 0;
             self.changes.push(DiskChange::Length { file, n_bytes });
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use crate::error::InputChange;
 use crate::job::not_read;
-use crate::source::{Source, path_text};
+use crate::source::{InputFile, path_text};
 use crate::stage::kept::output_paths;
 use crate::work::Work;
 use crate::{Error, Progress};
@@ -21,7 +21,7 @@ pub(crate) struct Inputs {
     /// As passed by the user.
     pub(crate) names: Vec<PathBuf>,
     /// All their files, in order.
-    pub(crate) files: Vec<Source>,
+    pub(crate) files: Vec<InputFile>,
     /// The only input file, if it is to be moved.
     pub(crate) moved: Option<Moved>,
 }
@@ -87,7 +87,7 @@ impl Inputs {
         check_apart(&files, &paths, out)?;
         let inputs = Self {
             names: names.to_vec(),
-            files: paths.into_iter().map(Source::of_any).collect(),
+            files: paths.into_iter().map(InputFile::of_any).collect(),
             moved: None,
         };
         inputs.check_distinct()?;
@@ -122,7 +122,7 @@ impl Inputs {
     }
 
     /// Returns an error if a run in `out` had other inputs.
-    pub(crate) fn compare(&self, there: &[Source], out: &Path) -> Result<(), Error> {
+    pub(crate) fn compare(&self, there: &[InputFile], out: &Path) -> Result<(), Error> {
         if self.is_read_once() {
             return Err(Error::ReadOnce {
                 path: out.to_owned(),
@@ -150,7 +150,7 @@ impl Inputs {
     }
 
     /// Returns an error if a file has changed since it was listed or read.
-    pub(crate) fn check_read(&self, sources: &[Source]) -> Result<(), Error> {
+    pub(crate) fn check_read(&self, sources: &[InputFile]) -> Result<(), Error> {
         let listed = by_path(&self.files);
         for source in sources {
             source.check()?;
@@ -186,7 +186,7 @@ impl Inputs {
     }
 }
 
-fn by_path(files: &[Source]) -> BTreeMap<&Path, &Source> {
+fn by_path(files: &[InputFile]) -> BTreeMap<&Path, &InputFile> {
     files.iter().map(|file| (&*file.path, file)).collect()
 }
 

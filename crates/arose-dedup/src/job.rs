@@ -19,7 +19,7 @@ use crate::marks::MarkTables;
 use crate::progress::STAGES;
 use crate::results::repeated::{self, REPEATS};
 use crate::scheme::{Bands, Rules};
-use crate::source::{Source, directory_from, path_text};
+use crate::source::{InputFile, directory_from, path_text};
 use crate::stage::dropped::DroppedDocs;
 use crate::stage::indexed::{self, OpenIndex};
 use crate::stage::kept::{Kept, beside};
@@ -135,7 +135,7 @@ pub fn method(config: &Config) -> Result<String, Error> {
         }
         Criterion::Content(_) => MarkTables::new(config)?.method(),
         _ => {
-            use crate::scheme::Tables;
+            use crate::scheme::KeyTables;
             format!(
                 "{} tables of super-shingles and simhash pieces",
                 Rules::new(config)?.n_tables()
@@ -225,7 +225,7 @@ impl<'a> Job<'a> {
     fn prepare_update(
         &self,
         index: &OpenIndex,
-        sources: &[Source],
+        sources: &[InputFile],
         summary: &Value,
     ) -> Result<(), Error> {
         self.sync_results(summary)?;

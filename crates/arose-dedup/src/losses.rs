@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Error;
 use crate::config::{Config, OnLoss};
 use crate::error::InputChange;
-use crate::source::Source;
+use crate::source::InputFile;
 
 /// Maximum number of incomplete files that are listed, the same as in the reader.
 const MAX_FILES: usize = 1000;
@@ -37,7 +37,7 @@ pub struct IncompleteFile {
 
 impl From<&Warning> for IncompleteFile {
     fn from(warning: &Warning) -> Self {
-        let stamp = Source::of(&warning.source).ok();
+        let stamp = InputFile::of(&warning.source).ok();
         Self {
             path: warning.source.to_path_buf(),
             position: warning.position.to_string(),
@@ -63,7 +63,7 @@ impl std::fmt::Display for IncompleteFile {
 impl IncompleteFile {
     /// Returns an error if the file has changed, since it may be readable now.
     fn check(&self) -> Result<(), Error> {
-        let now = Source::of(&self.path).ok();
+        let now = InputFile::of(&self.path).ok();
         let now = now.map(|now| (now.n_bytes, now.modified_ns));
         match now == self.n_bytes.zip(self.modified_ns) {
             true => Ok(()),

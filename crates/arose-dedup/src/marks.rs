@@ -25,7 +25,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::Error;
 use crate::config::Config;
-use crate::scheme::{Tables, key_bits};
+use crate::scheme::{KeyTables, key_bits};
 use crate::stage::weigher::Others;
 
 /// Number of bands of weighted values, and of values per band.
@@ -278,7 +278,7 @@ fn passing(similarity: f64, min_equal: u32) -> f64 {
     at_least(N_WEIGHTED as u64, agree, min_equal.into())
 }
 
-impl Tables for MarkTables {
+impl KeyTables for MarkTables {
     type Sketch = Marks;
 
     fn n_tables(&self) -> u32 {

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::config::{Config, SiteCounts};
 use crate::marks::{MarkTables, Marks};
 use crate::record::{DocRecord, Samples, Vectors};
-use crate::scheme::{Bands, Rules, Tables as _};
+use crate::scheme::{Bands, KeyTables as _, Rules};
 use crate::stage::keys::Key;
 use crate::stage::row::STORED_TOKENS;
 

@@ -175,7 +175,7 @@ pub(crate) struct Copied {
 /// A candidate pair, the earlier document first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct PairKey {
+pub(crate) struct CandidateKey {
     pub(crate) a: Ordinal,
     pub(crate) b: Ordinal,
 }

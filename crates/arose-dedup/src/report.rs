@@ -50,7 +50,7 @@ use crate::evaluate::{
 pub use crate::results::Error;
 use crate::results::Summary;
 use documents::{Census, CloserLook};
-use pairs::Pairs;
+use pairs::PairSample;
 use samples::Evidence;
 
 /// Writes `report.html` to the directory `out` of a finished run whose input was read with
@@ -67,12 +67,12 @@ pub fn write(out: &Path, corpus: &Config) -> Result<(), Error> {
     let cluster_sizes = census.cluster_sizes();
     let CloserLook { clusters, sites } =
         documents::closer_look(&documents, census, summary.seed())?;
-    let pairs = Pairs::open(&out.join("pairs.parquet"), summary.seed())?;
+    let pairs = PairSample::open(&out.join("pairs.parquet"), summary.seed())?;
     let groups = versions::largest_groups(&documents, &summary)?;
     let shown = clusters.iter().chain(&groups);
     let evidence = Evidence::gather(out, &summary, shown, &pairs, corpus)?;
     let ratings = ratings(out)?;
-    let page = page::Page {
+    let page = page::ReportPage {
         summary: &summary,
         cluster_sizes: &cluster_sizes,
         clusters: &clusters,

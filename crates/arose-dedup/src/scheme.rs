@@ -40,7 +40,7 @@ pub(crate) fn key_bits(number: u64) -> u64 {
 }
 
 /// Tables of keys over sketches of one kind.
-pub(crate) trait Tables: Sync {
+pub(crate) trait KeyTables: Sync {
     type Sketch: Pod + Send + Sync;
 
     /// Returns the number of tables.
@@ -237,7 +237,7 @@ fn n_equal(a: &Samples, b: &Samples) -> u32 {
     equal.sum::<u16>().into()
 }
 
-impl Tables for Bands {
+impl KeyTables for Bands {
     type Sketch = Samples;
 
     fn n_tables(&self) -> u32 {
@@ -384,7 +384,7 @@ fn subsets(k: usize, r: usize) -> Vec<Vec<usize>> {
     all
 }
 
-impl Tables for Rules {
+impl KeyTables for Rules {
     type Sketch = Vectors;
 
     fn n_tables(&self) -> u32 {

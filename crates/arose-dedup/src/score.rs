@@ -7,7 +7,7 @@ use arose::simhash::Fingerprint384;
 use crate::Error;
 use crate::config::{Config, Verify};
 use crate::marks::MarkTables;
-use crate::record::{Accepted, NO_SCORE, PairKey, Samples, Scores, Vectors};
+use crate::record::{Accepted, CandidateKey, NO_SCORE, Samples, Scores, Vectors};
 use crate::scheme::{Bands, Rules};
 use crate::stage::row::has_simhash;
 
@@ -55,7 +55,7 @@ impl Scorer {
     /// Scores a pair of known similarity. `simhashes` are given if the sketches may lack them.
     pub(crate) fn by_text(
         &self,
-        pair: PairKey,
+        pair: CandidateKey,
         [a, b]: &[Vectors; 2],
         jaccard: f64,
         simhashes: [Option<Fingerprint384>; 2],
@@ -79,7 +79,7 @@ impl Scorer {
     /// Scores a pair that is verified by its sketches, or not at all.
     pub(crate) fn by_sketch(
         &self,
-        pair: PairKey,
+        pair: CandidateKey,
         [a, b]: &[Vectors; 2],
         samples: Option<&[Samples; 2]>,
     ) -> Option<Accepted> {

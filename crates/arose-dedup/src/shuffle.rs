@@ -94,7 +94,7 @@ use crate::Error;
 use crate::config::Config;
 use crate::marks::{MarkTables, Marks};
 use crate::record::{Ordinal, Samples, Vectors};
-use crate::scheme::{Bands, Rules, Tables};
+use crate::scheme::{Bands, KeyTables, Rules};
 
 use chunks::ChunkReader;
 
@@ -341,10 +341,10 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
         "keys" => runs::keys(config, context)?,
         "contents" => Box::new(runs::Contents::new(context)),
         "pages" => Box::new(sites::Pages::new(context)),
-        "sites" => Box::new(sites::Sites::new(context)),
+        "sites" => Box::new(sites::FindSites::new(context)),
         "postings" => Box::new(sites::Postings::new(config, context)),
-        "counts" => Box::new(sites::Counts::new(context)),
-        "repeats" => Box::new(sites::Repeats),
+        "counts" => Box::new(sites::CountPages::new(context)),
+        "repeats" => Box::new(sites::ListRepeats),
         "weights" => Box::new(sites::Weights::new(config, context)),
         "mark-keys" => Box::new(sites::MarkKeys::new(config, context)?),
         "runs" => Box::new(runs::Runs::new(config, context)),
@@ -352,7 +352,7 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
         "candidates" => candidates::candidates(config, context)?,
         "groups" => Box::new(groups::Groups::new(context)),
         "fetch" => Box::new(verify::Fetch::new(config, context)),
-        "verify" => Box::new(verify::Verify::new(config, context)?),
+        "verify" => Box::new(verify::VerifyPairs::new(config, context)?),
         "edges" => Box::new(components::Edges::new(context)),
         "whole" => components::whole(context),
         "large" => components::large_star(context),
@@ -360,7 +360,7 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
         "attach" => Box::new(stars::Attach::new(context, kind::LINK)),
         "attach-later" => Box::new(stars::Attach::new(context, kind::LATER)),
         "stars" => Box::new(stars::Stars::new(config, context)),
-        "version-pairs" => Box::new(versions::Pairs::new(config, context)),
+        "version-pairs" => Box::new(versions::VersionPairs::new(config, context)),
         "versions" => Box::new(versions::Groups::new(config, context)),
         "decide" => Box::new(stars::Decide::new(context)),
         "documents" => Box::new(tables::Documents::new(config, context)),

@@ -18,6 +18,10 @@ use crate::column::{BUFFER_BYTES, Scan, Writer};
 
 /// Minimum number of runs that are merged at once, whatever the allowance is.
 const MIN_FAN_IN: u64 = 16;
+/// Bytes of a buffer from which on it gets its full capacity. To double it again and again would
+/// need up to half as much memory once more while records are copied, and the allocator keeps what
+/// was freed for a while. Memory that is reserved takes nothing before it is written.
+const SMALL_BYTES: usize = 1 << 18;
 
 /// Takes records in any order and returns them sorted.
 pub(crate) struct Sorter<T> {
@@ -51,8 +55,19 @@ impl<T: Pod + Ord + Send> Sorter<T> {
         if self.buffer.len() == self.capacity {
             self.write_run()?;
         }
+        if self.buffer.len() == self.buffer.capacity() {
+            self.grow();
+        }
         self.buffer.push(record);
         Ok(())
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let n = self.buffer.len();
+        if size_of::<T>() * n >= SMALL_BYTES {
+            self.buffer.reserve_exact(self.capacity - n);
+        }
     }
 
     pub(crate) fn extend(&mut self, records: &[T]) -> Result<(), Error> {

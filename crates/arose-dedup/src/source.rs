@@ -17,14 +17,14 @@ use crate::error::InputChange;
 
 /// A file that contains documents, and data to detect changes of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Source {
+pub(crate) struct InputFile {
     #[serde(serialize_with = "write_path", deserialize_with = "read_path")]
     pub(crate) path: PathBuf,
     pub(crate) n_bytes: u64,
     pub(crate) modified_ns: u128,
 }
 
-impl Source {
+impl InputFile {
     pub(crate) fn of(path: &Path) -> Result<Self, Error> {
         let metadata = fs::metadata(path).map_err(Error::io("read", path))?;
         let modified = metadata.modified().map_err(Error::io("read", path))?;

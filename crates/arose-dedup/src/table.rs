@@ -30,7 +30,7 @@ use crate::Error;
 use crate::config::KeptAs;
 
 /// Number of rows of a row group, which is in memory until it is complete.
-const GROUP_ROWS: usize = 1 << 17;
+const GROUP_ROWS: usize = 1 << 16;
 /// The same without compression.
 const PLAIN_GROUP_ROWS: usize = 1 << 15;
 /// A Parquet file being written.

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::disk::{self, Lock};
 use crate::inputs::Inputs;
-use crate::source::Source;
+use crate::source::InputFile;
 use crate::stage::checkpoint::CHECKPOINT;
 use crate::stage::kept::beside;
 use crate::{Error, Progress};
@@ -79,7 +79,7 @@ impl Work {
         match (start, read_json::<Value>(&path)?) {
             (Start::Resume, Some(there)) => {
                 compare(out, &there, settings)?;
-                let files: Option<Vec<Source>> = read_json(&folder.join(INPUTS))?;
+                let files: Option<Vec<InputFile>> = read_json(&folder.join(INPUTS))?;
                 inputs.compare(&files.unwrap_or_default(), out)?;
             }
             _ => {

@@ -163,7 +163,7 @@ pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<U
         Kind::Archives(_) => update.take_archives()?,
     };
     update.remove_others(wanted);
-    update.commit(Part::All)?;
+    update.commit(Completeness::All)?;
     let mut updated = update.updated;
     let merged = update.writer.wait_merging_threads();
     merged.map_err(&in_index)?;
@@ -301,7 +301,7 @@ fn held_rows(index: &Index, path: &Path) -> Result<Vec<Held>, Error> {
 
 /// How complete an index is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum Completeness {
     Some,
     All,
 }
@@ -522,7 +522,7 @@ impl Update<'_> {
             .fetch_add(n_bytes, Ordering::Relaxed);
         if self.is_first && self.uncommitted_bytes > COMMIT_BYTES {
             self.uncommitted_bytes = 0;
-            return self.commit(Part::Some);
+            return self.commit(Completeness::Some);
         }
         Ok(())
     }
@@ -547,9 +547,9 @@ impl Update<'_> {
         }
     }
 
-    fn commit(&mut self, part: Part) -> Result<(), Error> {
+    fn commit(&mut self, part: Completeness) -> Result<(), Error> {
         let payload = Payload {
-            is_complete: part == Part::All,
+            is_complete: part == Completeness::All,
             state: self.state.clone(),
             n_without_text: self.updated.n_without_text,
             without_text: self.updated.without_text.clone(),

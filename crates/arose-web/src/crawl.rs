@@ -172,7 +172,7 @@ struct Page {
     since: String,
     figures: Vec<(&'static str, String)>,
     plots: Vec<Markup>,
-    counters: Vec<(String, Count)>,
+    counters: Vec<(String, String)>,
     statuses: Vec<(Markup, Count)>,
     slowest: Vec<(Markup, String)>,
     sites: Vec<(Markup, [String; 2], Count)>,
@@ -192,7 +192,8 @@ struct RuleRow {
     scope: Markup,
     rule: Markup,
     state: Markup,
-    counts: [Count; 5],
+    /// The number of each kind, with its name.
+    counts: Vec<(&'static str, Count)>,
     /// Scope and rule, as orders name them, and whether the rule can be switched off, or on.
     name: String,
     is_active: bool,
@@ -372,10 +373,16 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
     ];
     let plots = plots.into_iter().filter(|(_, points)| !points.is_empty());
     let plots = plots.map(|(title, points)| line_plot(title, &points));
-    let counters = last
-        .counters
-        .iter()
-        .filter_map(|(name, value)| Some((name.replace('_', " "), Count(value.as_f64()? as u64))));
+    let counters = last.counters.iter().filter_map(|(name, value)| {
+        let n = value.as_f64()? as u64;
+        let is_size = ["bytes", "memory"].contains(&name.as_str());
+        let value = if is_size {
+            bytes(n)
+        } else {
+            Count(n).to_string()
+        };
+        Some((name.replace('_', " "), value))
+    });
     let topic = last.topic.clone().unwrap_or_default();
     let words = |words: &[(String, f64)]| -> Vec<(Markup, String)> {
         let words = words.iter().take(MAX_ROWS);
@@ -427,7 +434,13 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
                     scope: name(scope),
                     rule: name(rule),
                     state: name(state),
-                    counts: [*same, *different, *probes, *deferred, *audited].map(Count),
+                    counts: vec![
+                        ("Same", Count(*same)),
+                        ("Different", Count(*different)),
+                        ("Probes", Count(*probes)),
+                        ("Deferred", Count(*deferred)),
+                        ("Audited", Count(*audited)),
+                    ],
                     name: format!("{scope} {rule}"),
                     is_active: state == "active",
                 },
@@ -443,7 +456,7 @@ fn page_of(view: &View, samples: &[Sample]) -> Page {
             .fresh_by_age
             .iter()
             .take(MAX_ROWS)
-            .map(|(days, n, fresh)| (bound(*days), Count(*n), percent(*fresh)))
+            .map(|&(days, n, fresh)| (bound(days), Count(n), share_of(n, fresh)))
             .collect(),
         pages_by_rate: last
             .pages_by_rate
@@ -493,7 +506,7 @@ fn harvest(samples: &[Sample]) -> Vec<(f64, f64)> {
 /// The pages up to date by time since the last visit, and the pages by change rate.
 fn freshness_plots(last: &Sample) -> Vec<Markup> {
     let ages = last.fresh_by_age.iter().take(MAX_ROWS);
-    let ages = ages.map(|&(days, _, fresh)| (class(days), percent(fresh), fresh));
+    let ages = ages.map(|&(days, n, fresh)| (class(days), share_of(n, fresh), fresh));
     let rates = last.pages_by_rate.iter().take(MAX_ROWS);
     let rates = rates.map(|&(rate, n)| (class(rate), Count(n).to_string(), n as f64));
     let plots: [(&str, Vec<Bar>, f64); 2] = [
@@ -513,6 +526,14 @@ fn freshness_plots(last: &Sample) -> Vec<Markup> {
 /// The label of a class of pages.
 fn class(bound: Option<f64>) -> String {
     bound.map_or_else(|| "more".to_owned(), |bound| format!("≤ {bound}"))
+}
+
+/// A share of `n` pages, or a dash if there are none.
+fn share_of(n: u64, share: f64) -> String {
+    match n {
+        0 => "–".to_owned(),
+        _ => percent(share),
+    }
 }
 
 fn percent(share: f64) -> String {

@@ -397,7 +397,7 @@ impl Score {
 #[derive(Debug, Clone, Default)]
 pub struct Scorer {
     /// For each position of the first text its match.
-    matches: Vec<Match>,
+    matches: Vec<TokenMatch>,
     /// For each length the greatest position in the second text at which a chain of this length can
     /// begin.
     begins: Vec<u32>,
@@ -408,7 +408,7 @@ pub struct Scorer {
 
 /// The match of a position of the first text.
 #[derive(Debug, Clone, Copy)]
-struct Match {
+struct TokenMatch {
     shingle: u64,
     /// The position in the second text; [`NONE`] if there is none.
     other: u32,
@@ -420,7 +420,7 @@ struct Match {
 const NONE: u32 = u32::MAX;
 
 /// A position without a match.
-const UNMATCHED: Match = Match {
+const UNMATCHED: TokenMatch = TokenMatch {
     shingle: 0,
     other: NONE,
     next: NONE,

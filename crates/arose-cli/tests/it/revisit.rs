@@ -27,7 +27,7 @@ impl Site {
         let now = Arc::clone(&phase);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                // A client that leaves is no fault of the site.
+                // A client that disconnects is not an error of the site.
                 let _ = answer(stream.unwrap(), now.load(Ordering::Relaxed));
             }
         });

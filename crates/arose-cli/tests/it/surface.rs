@@ -270,36 +270,24 @@ fn issue_32_public_items_are_those_in_the_lists() {
 /// Names that several modules of a crate may share, as those of the standard library share `Error`.
 const SHARED: [&str; 1] = ["Error"];
 
+/// The name of the public struct, enum, trait or type alias in a line of a list.
+fn public_type(item: &str) -> Option<&str> {
+    let (path, item) = item.split_once(": ")?;
+    // The types of a trait belong to it.
+    let last = path.rsplit("::").next()?;
+    let (word, rest) = item.split_once(' ')?;
+    let is_type = ["struct", "enum", "trait", "type"].contains(&word);
+    let name = rest
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next();
+    name.filter(|_| is_type && !last.starts_with(char::is_uppercase))
+}
+
 /// The names of the public structs, enums, traits and type aliases in a list that occur twice.
 fn repeated_names(list: &str) -> BTreeSet<&str> {
     let mut seen = BTreeSet::new();
-    let mut repeated = BTreeSet::new();
-    for item in list.lines() {
-        let Some((path, item)) = item.split_once(": ") else {
-            continue;
-        };
-        // The types of a trait belong to it.
-        if path
-            .rsplit("::")
-            .next()
-            .is_some_and(|last| last.starts_with(char::is_uppercase))
-        {
-            continue;
-        }
-        let Some((word, rest)) = item.split_once(' ') else {
-            continue;
-        };
-        let name = rest
-            .split(|c: char| !c.is_alphanumeric() && c != '_')
-            .next();
-        let is_type = ["struct", "enum", "trait", "type"].contains(&word);
-        if let Some(name) = name.filter(|_| is_type)
-            && !seen.insert(name)
-        {
-            repeated.insert(name);
-        }
-    }
-    repeated
+    let names = list.lines().filter_map(public_type);
+    names.filter(|name| !seen.insert(*name)).collect()
 }
 
 #[test]
@@ -316,6 +304,43 @@ fn issue_32_public_names_are_unique_in_a_crate() {
     let list =
         "a: struct Pair<T>: Debug\na::Pair: a: T\nb: enum Pair\nb: struct Pairs\nb: fn pair()";
     assert_eq!(repeated_names(list), BTreeSet::from(["Pair"]));
+}
+
+/// The name of the type that a line defines at the top level of a module, unless it is public.
+fn hidden_type(line: &str) -> Option<&str> {
+    let line = match line.strip_prefix("pub(") {
+        Some(rest) => rest.split_once(") ").map_or(rest, |(_, rest)| rest),
+        None => line,
+    };
+    let words = ["struct ", "enum ", "trait ", "type "];
+    let rest = words.iter().find_map(|word| line.strip_prefix(word))?;
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()
+}
+
+#[test]
+fn issue_32_hidden_types_have_no_names_of_public_ones() {
+    let mut n_hidden = 0;
+    let mut repeated = Vec::new();
+    for name in CRATES {
+        let list = surface(name);
+        let public: BTreeSet<&str> = list.lines().filter_map(public_type).collect();
+        for (module, text) in sources(&crates().join(name).join("src")) {
+            let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
+            for hidden in text.lines().filter_map(hidden_type) {
+                n_hidden += 1;
+                if public.contains(hidden) && !SHARED.contains(&hidden) {
+                    repeated.push(format!("{name}: {module}::{hidden}"));
+                }
+            }
+        }
+    }
+    assert!(n_hidden > 500, "only {n_hidden} types were found");
+    assert!(repeated.is_empty(), "{}", repeated.join("\n"));
+    assert_eq!(hidden_type("pub(super) struct Pair<T> {"), Some("Pair"));
+    assert_eq!(hidden_type("type Pair = (u32, u32);"), Some("Pair"));
+    assert_eq!(hidden_type("    type Pair = u32;"), None);
+    assert_eq!(hidden_type("pub struct Pair;"), None);
 }
 
 #[test]

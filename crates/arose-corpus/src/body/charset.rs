@@ -155,11 +155,11 @@ fn is_space(byte: u8) -> bool {
 }
 
 /// Name and value, in lower case.
-type Attribute = (Vec<u8>, Vec<u8>);
+type NameAndValue = (Vec<u8>, Vec<u8>);
 
 /// The attributes up to the end of the tag, and the bytes they take.
-fn attributes(bytes: &[u8]) -> (Vec<Attribute>, usize) {
-    let mut list: Vec<Attribute> = Vec::new();
+fn attributes(bytes: &[u8]) -> (Vec<NameAndValue>, usize) {
+    let mut list: Vec<NameAndValue> = Vec::new();
     let mut at = 0;
     while let Some((name, value, end)) = attribute(bytes, at) {
         at = end;
@@ -223,7 +223,7 @@ fn attribute_value(bytes: &[u8], at: usize) -> Option<(Vec<u8>, usize)> {
 }
 
 /// The encoding that one `<meta>` names; a pragma counts only with `http-equiv="content-type"`.
-fn meta_encoding(attributes: &[Attribute]) -> Option<&'static Encoding> {
+fn meta_encoding(attributes: &[NameAndValue]) -> Option<&'static Encoding> {
     let value = |name: &[u8]| {
         attributes
             .iter()

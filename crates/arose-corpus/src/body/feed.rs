@@ -30,7 +30,7 @@ const MAX_OPEN: usize = 4096;
 
 /// Reads XML.
 pub(crate) fn read(source: &str) -> Page {
-    let mut state = State::default();
+    let mut state = FeedState::default();
     let mut rest = source;
     let mut reader = reader(rest);
     let mut n_open = 0;
@@ -73,7 +73,7 @@ fn reader(source: &str) -> Reader<&[u8]> {
 }
 
 #[derive(Default)]
-struct State {
+struct FeedState {
     n_elements: u64,
     /// The name of the element that contains all others.
     root: String,
@@ -95,7 +95,7 @@ struct Readable {
     depth: usize,
 }
 
-impl State {
+impl FeedState {
     fn open(&mut self, tag: &BytesStart<'_>) {
         let name = tag.local_name();
         let name = name.as_ref();

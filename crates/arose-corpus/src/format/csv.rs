@@ -29,9 +29,9 @@ pub(crate) use cells::{Cells, Style};
 use crate::config::{Config, N_SLOTS, Slot};
 use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
-use crate::format::row::{Place, Row, no_text};
+use crate::format::row::{RecordPlace, Row, no_text};
 use crate::losses::Loss;
-use crate::pipeline::bookmark::State;
+use crate::pipeline::bookmark::CutterState;
 use crate::source::raw::CHUNK;
 use crate::source::stream::Stream;
 
@@ -104,7 +104,7 @@ impl RowCutter {
         };
         let names = match cutter.row() {
             Some(Ok(header)) if header.n_cells > header.ends.len() => {
-                let place = Place::new(source, header.position);
+                let place = RecordPlace::new(source, header.position);
                 let detail = format!("a header of {} cells; at most {MAX_CELLS}", header.n_cells);
                 cutter.pending = Some(place.skipped(Reason::BadRow, detail));
                 Vec::new()
@@ -164,16 +164,16 @@ impl RowCutter {
     }
 
     /// The state to resume from; none while a warning is still to be delivered.
-    pub(crate) fn state(&self) -> Option<State> {
+    pub(crate) fn state(&self) -> Option<CutterState> {
         let is_settled = self.pending.is_none() && self.note.is_none() && self.n_columns > 0;
-        is_settled.then_some(State::Rows {
+        is_settled.then_some(CutterState::Rows {
             given_up: self.given_up,
             given_up_to: self.given_up_to,
         })
     }
 
-    pub(crate) fn set_state(&mut self, state: &State) {
-        if let State::Rows {
+    pub(crate) fn set_state(&mut self, state: &CutterState) {
+        if let CutterState::Rows {
             given_up,
             given_up_to,
         } = *state
@@ -379,8 +379,8 @@ impl RowCutter {
         }
     }
 
-    fn place(&self, position: Position) -> Place {
-        Place::new(&self.source, position)
+    fn place(&self, position: Position) -> RecordPlace {
+        RecordPlace::new(&self.source, position)
     }
 }
 
@@ -500,7 +500,7 @@ impl RowBlock {
     /// Makes a document of every row.
     pub(crate) fn read(&self, config: &Config, sink: &mut dyn FnMut(Item)) {
         for cells in &self.rows {
-            let place = Place::new(&self.source, cells.position);
+            let place = RecordPlace::new(&self.source, cells.position);
             if cells.n_cells > self.n_columns {
                 let (found, expected) = (cells.n_cells, self.n_columns);
                 let detail = format!("{found} cells under {expected} columns");

@@ -15,12 +15,12 @@ use crate::time;
 
 /// The position of a record.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct RecordPlace {
     pub(crate) source: Arc<Path>,
     pub(crate) position: Position,
 }
 
-impl Place {
+impl RecordPlace {
     pub(crate) fn new(source: &Arc<Path>, position: Position) -> Self {
         Self {
             source: Arc::clone(source),
@@ -82,7 +82,7 @@ impl Place {
 }
 
 /// The warning that no column contains text.
-pub(crate) fn no_text(place: &Place, fields: &Fields, columns: &[String]) -> Item {
+pub(crate) fn no_text(place: &RecordPlace, fields: &Fields, columns: &[String]) -> Item {
     let (names, columns) = (fields.text_names(), columns.join(", "));
     place.lost_file(
         Reason::NoText,
@@ -102,7 +102,7 @@ pub(crate) struct Row<'a> {
 
 impl Row<'_> {
     /// The document made of these fields, or the reason why there is none.
-    pub(crate) fn into_item(mut self, place: Place, config: &Config) -> Item {
+    pub(crate) fn into_item(mut self, place: RecordPlace, config: &Config) -> Item {
         let text = self.take(Slot::Text);
         let html = self.values[Slot::Html as usize].take();
         let (page, digest) = match (text, html) {

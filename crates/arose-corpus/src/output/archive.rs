@@ -10,21 +10,21 @@ use super::revisit::{Decision, Dropped, RefersTo, revisit};
 use crate::document::Position;
 use crate::format::warc::cut::{Record, RecordCutter};
 use crate::format::warc::dialect::Dialect;
-use crate::source::member::Packing;
+use crate::source::member::FileCompression;
 
 /// A web archive being copied.
 pub(super) struct Archive<P: Parts> {
     /// The file from which compressed bytes are copied.
     original: File,
     /// How each record is compressed.
-    packing: Packing,
+    packing: FileCompression,
     copies: Copies<P>,
     /// Number of bytes at the start of the file that every part needs: the zstd dictionary.
     n_prefix: u64,
 }
 
 impl<P: Parts> Archive<P> {
-    pub(super) fn new(original: File, packing: Packing, copies: Copies<P>) -> Self {
+    pub(super) fn new(original: File, packing: FileCompression, copies: Copies<P>) -> Self {
         Self {
             original,
             packing,
@@ -61,7 +61,7 @@ impl<P: Parts> Archive<P> {
                 Some(Ok(record)) => record,
             };
             let position = record.place.position;
-            if std::mem::take(&mut is_first) && self.packing == Packing::Zstd {
+            if std::mem::take(&mut is_first) && self.packing == FileCompression::Zstd {
                 // A dictionary may precede the first record.
                 self.n_prefix = position.offset;
                 self.copy(0, position.offset)?;
@@ -121,7 +121,7 @@ impl<P: Parts> Archive<P> {
     /// Copies a record whose compressed bytes extend to `end`, if they contain no other record.
     fn put(&mut self, record: &Record, end: Option<u64>) -> io::Result<()> {
         let Position { offset, inner } = record.place.position;
-        let is_alone = self.packing != Packing::Plain && inner == 0;
+        let is_alone = self.packing != FileCompression::Plain && inner == 0;
         if let Some(end) = end.filter(|&end| is_alone && end > offset) {
             self.make_room(end - offset)?;
             return self.copy(offset, end);

@@ -39,7 +39,7 @@ use crate::format::sniff::{Format, is_document_name, sniff};
 use crate::format::warc::cut::{Blocks, RecordCutter};
 use crate::format::warc::dialect::Dialect;
 use crate::source::input::Origin;
-use crate::source::member::Packing;
+use crate::source::member::FileCompression;
 use crate::source::raw::Handle;
 use crate::source::stream::Stream;
 
@@ -140,14 +140,14 @@ pub fn keep_parts(
             let original = open()?;
             match packing {
                 // These formats are designed for whole files and compress single records badly.
-                Packing::Xz | Packing::Bzip2 => {
+                FileCompression::Xz | FileCompression::Bzip2 => {
                     Copies::new(out, packing, Frame::LINES).and_then(|copies| {
-                        let archive = Archive::new(original, Packing::Plain, copies);
+                        let archive = Archive::new(original, FileCompression::Plain, copies);
                         archive.keep(&mut chosen, dropped, cutter)?.finish()
                     })
                 }
                 _ => {
-                    let copies = Copies::new(out, Packing::Plain, Frame::LINES);
+                    let copies = Copies::new(out, FileCompression::Plain, Frame::LINES);
                     copies.and_then(|copies| {
                         let archive = Archive::new(original, packing, copies);
                         archive.keep(&mut chosen, dropped, cutter)?.finish()
@@ -231,7 +231,7 @@ pub fn is_plain_json_lines(source: &Path, config: &Config) -> bool {
     };
     let mut stream = Stream::new(Handle::File(file), &config.limits);
     let format = sniff(&mut stream, source, Origin::Named, config);
-    matches!(format, Some(Format::JsonLines)) && stream.packing() == Packing::Plain
+    matches!(format, Some(Format::JsonLines)) && stream.packing() == FileCompression::Plain
 }
 
 /// Whether a file is a web archive.

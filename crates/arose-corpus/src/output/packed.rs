@@ -6,7 +6,7 @@ use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use liblzma::write::XzEncoder;
 
-use crate::source::member::Packing;
+use crate::source::member::FileCompression;
 
 /// An output that is compressed as a whole.
 pub(super) enum Packed<W: Write> {
@@ -18,13 +18,17 @@ pub(super) enum Packed<W: Write> {
 }
 
 impl<W: Write> Packed<W> {
-    pub(super) fn new(out: W, packing: Packing) -> io::Result<Self> {
+    pub(super) fn new(out: W, packing: FileCompression) -> io::Result<Self> {
         Ok(match packing {
-            Packing::Plain => Packed::Plain(out),
-            Packing::Gzip => Packed::Gzip(GzEncoder::new(out, flate2::Compression::default())),
-            Packing::Zstd => Packed::Zstd(zstd::Encoder::new(out, 0)?),
-            Packing::Xz => Packed::Xz(XzEncoder::new(out, liblzma::stream::PRESET_DEFAULT)),
-            Packing::Bzip2 => Packed::Bzip2(BzEncoder::new(out, bzip2::Compression::best())),
+            FileCompression::Plain => Packed::Plain(out),
+            FileCompression::Gzip => {
+                Packed::Gzip(GzEncoder::new(out, flate2::Compression::default()))
+            }
+            FileCompression::Zstd => Packed::Zstd(zstd::Encoder::new(out, 0)?),
+            FileCompression::Xz => Packed::Xz(XzEncoder::new(out, liblzma::stream::PRESET_DEFAULT)),
+            FileCompression::Bzip2 => {
+                Packed::Bzip2(BzEncoder::new(out, bzip2::Compression::best()))
+            }
         })
     }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::packed::Packed;
-use crate::source::member::Packing;
+use crate::source::member::FileCompression;
 
 /// An output in parts of a limited size.
 pub trait Parts: Write {
@@ -80,7 +80,7 @@ impl Frame {
 pub(super) struct Copies<P: Parts> {
     /// None only while the part is being changed.
     packed: Option<Packed<P>>,
-    packing: Packing,
+    packing: FileCompression,
     frame: Frame,
     /// Records in this part.
     pub(super) n_records: u64,
@@ -94,7 +94,7 @@ pub(super) struct Copies<P: Parts> {
 const TAIL_BYTES: u64 = 64;
 
 impl<P: Parts> Copies<P> {
-    pub(super) fn new(out: P, packing: Packing, frame: Frame) -> io::Result<Self> {
+    pub(super) fn new(out: P, packing: FileCompression, frame: Frame) -> io::Result<Self> {
         let mut copies = Self {
             packed: Some(Packed::new(out, packing)?),
             packing,
@@ -136,7 +136,7 @@ impl<P: Parts> Copies<P> {
         };
         let frame = (self.frame.between.len() + self.frame.after.len()) as u64;
         let tail = match self.packing {
-            Packing::Plain => 0,
+            FileCompression::Plain => 0,
             _ => TAIL_BYTES,
         };
         let there = packed.out().n_bytes() + self.n_waiting;
@@ -169,7 +169,7 @@ impl<P: Parts> Write for Copies<P> {
         let n = packed.write(bytes)?;
         let n_bytes = packed.out().n_bytes();
         self.n_waiting += n as u64;
-        if n_bytes != self.n_seen || self.packing == Packing::Plain {
+        if n_bytes != self.n_seen || self.packing == FileCompression::Plain {
             (self.n_seen, self.n_waiting) = (n_bytes, 0);
         }
         Ok(n)

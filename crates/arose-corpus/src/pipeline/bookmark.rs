@@ -36,12 +36,12 @@ pub(crate) struct Within {
     /// Bytes of output before it, or number of row groups.
     pub(crate) index: u64,
     /// The state of the cutter.
-    pub(crate) state: State,
+    pub(crate) state: CutterState,
 }
 
 /// State of a cutter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) enum State {
+pub(crate) enum CutterState {
     /// No state.
     #[default]
     None,
@@ -67,8 +67,8 @@ impl Open {
 
     fn within(&mut self) -> Option<Within> {
         let (stream, state) = match self {
-            Open::Lines(cutter) => (cutter.stream().1, State::None),
-            Open::Records(cutter) => (cutter.stream().1, State::None),
+            Open::Lines(cutter) => (cutter.stream().1, CutterState::None),
+            Open::Records(cutter) => (cutter.stream().1, CutterState::None),
             Open::Values(cutter) => {
                 let state = cutter.state();
                 (cutter.stream().1, state)
@@ -273,7 +273,7 @@ mod tests {
         use std::os::unix::ffi::OsStrExt as _;
         let source = Path::new(std::ffi::OsStr::from_bytes(b"caf\xe9"));
         let mut counts = Counts::default();
-        let place = crate::format::row::Place::new(&source.into(), Position::default());
+        let place = crate::format::row::RecordPlace::new(&source.into(), Position::default());
         counts.add(&place.lost_file(crate::Reason::Truncated, "cut"));
         let text = serde_json::to_string(&counts).unwrap();
         assert_eq!(serde_json::from_str::<Counts>(&text).unwrap(), counts);

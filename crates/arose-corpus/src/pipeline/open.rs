@@ -15,13 +15,13 @@ use crate::format::csv::{RowBlock, RowCutter};
 use crate::format::json::lines::{LineBlock, LineCutter};
 use crate::format::json::values::{ObjectBlock, ValueCutter};
 use crate::format::parquet::{OnDisk, RowGroup, Table};
-use crate::format::row::Place;
+use crate::format::row::RecordPlace;
 use crate::format::sniff::{Format, sniff};
 use crate::format::warc::cut::{Blocks, Record, RecordCutter};
 use crate::format::warc::dialect::Dialect;
 use crate::source::ahead::Ahead;
 use crate::source::input::{Input, Origin, extension, unreadable};
-use crate::source::member::Packing;
+use crate::source::member::FileCompression;
 use crate::source::raw::{CHUNK, Handle};
 use crate::source::stream::Stream;
 
@@ -74,11 +74,11 @@ impl Open {
             return Open::Skipped(Some(unknown(&source, origin)));
         };
         // An uncompressed file that fails at its first byte, whatever its format.
-        if stream.packing() == Packing::Plain
+        if stream.packing() == FileCompression::Plain
             && stream.window().is_empty()
             && let Some(at_break) = stream.resume()
         {
-            let place = Place::new(&source, at_break.position);
+            let place = RecordPlace::new(&source, at_break.position);
             return Open::Skipped(Some(place.broken(at_break)));
         }
         let is_whole = matches!(
@@ -86,7 +86,7 @@ impl Open {
             Format::Html | Format::Xml | Format::Text | Format::Pdf
         );
         if !is_whole && stream.window().is_empty() && stream.has_ended() {
-            let place = Place::new(&source, Position::default());
+            let place = RecordPlace::new(&source, Position::default());
             return Open::Skipped(Some(place.skipped(Reason::Empty, EMPTY_FILE)));
         }
         match format {
@@ -126,7 +126,7 @@ impl Open {
     /// Parquet is read from its end, so an input that is not an uncompressed file is copied to one.
     fn table(source: &Arc<Path>, mut stream: Stream, is_file: bool, config: &Config) -> Self {
         let on_disk = match stream.packing() {
-            Packing::Plain if is_file => OnDisk::Original(source.to_path_buf()),
+            FileCompression::Plain if is_file => OnDisk::Original(source.to_path_buf()),
             _ => match spool(&mut stream) {
                 Ok(copy) => OnDisk::Copy(copy),
                 Err(error) => return Open::Skipped(Some(unreadable(source, &error))),
@@ -147,7 +147,7 @@ impl Open {
             Open::Records(cutter) => cutter.stream(),
             Open::Table(_) | Open::Whole(_) | Open::Skipped(_) => return None,
         };
-        let is_useful = stream.packing() != Packing::Plain && config.threads.get() > 1;
+        let is_useful = stream.packing() != FileCompression::Plain && config.threads.get() > 1;
         if !is_useful || !stream.can_seek() {
             return None;
         }
@@ -235,7 +235,7 @@ impl Whole {
 
     /// All bytes of the file, or the reason why they are missing.
     fn body(&mut self, config: &Config) -> Result<Vec<u8>, Item> {
-        let place = Place::new(&self.source, Position::default());
+        let place = RecordPlace::new(&self.source, Position::default());
         let limit = config.limits.record_bytes;
         let n = self.stream.fill(limit + 1).len();
         if n > limit {
@@ -244,7 +244,7 @@ impl Whole {
         }
         let (mut body, ..) = self.stream.take(n);
         if let Some(at_break) = self.stream.resume() {
-            let place = Place::new(&self.source, at_break.position);
+            let place = RecordPlace::new(&self.source, at_break.position);
             return Err(place.lost_file(at_break.reason, at_break.detail));
         }
         // The buffer doubled while it was filled, so release the excess.
@@ -255,7 +255,7 @@ impl Whole {
     }
 
     fn document(&self, body: &[u8], config: &Config, sink: &mut dyn FnMut(Item)) {
-        let place = Place::new(&self.source, Position::default());
+        let place = RecordPlace::new(&self.source, Position::default());
         let page = self.kind.read(&Body {
             bytes: body,
             charset: None,
@@ -297,7 +297,7 @@ const EMPTY_FILE: &str = "0 bytes";
 /// A file of unknown format. In a directory it is only counted by its extension. If the user passed
 /// it, it is reported as lost.
 fn unknown(source: &Arc<Path>, origin: Origin) -> Item {
-    let place = Place::new(source, Position::default());
+    let place = RecordPlace::new(source, Position::default());
     match origin {
         Origin::Folder => place.skipped(Reason::UnknownFormat, extension(source)),
         Origin::Named => place.lost_file(Reason::UnknownFormat, ""),

@@ -29,12 +29,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use memchr::memmem;
 
 use crate::config::{Config, Limits};
-use crate::source::member::{Member, Packing};
+use crate::source::member::{FileCompression, Member};
 
 /// The ranges of one file. The thread that calls [`help`](Self::help) fills it, and the reader of
 /// the file empties it through [`take`](Self::take).
 pub(crate) struct Ahead {
-    packing: Packing,
+    packing: FileCompression,
     dictionary: Option<Arc<[u8]>>,
     /// Locked to read one range, while no other lock is held.
     file: Mutex<File>,
@@ -62,12 +62,12 @@ struct Ranges {
 /// The complete members that start in one range.
 pub(crate) struct Decoded {
     range: std::ops::Range<u64>,
-    spans: Vec<Span>,
+    spans: Vec<MemberSpan>,
     bytes: Vec<u8>,
 }
 
 /// One member: its place in the file, and its decoded bytes in [`Decoded::bytes`].
-struct Span {
+struct MemberSpan {
     packed: std::ops::Range<u64>,
     content: std::ops::Range<usize>,
 }
@@ -76,7 +76,7 @@ impl Ahead {
     /// For a reader that has reached `offset` of the file.
     pub(crate) fn new(
         file: File,
-        packing: Packing,
+        packing: FileCompression,
         dictionary: Option<Arc<[u8]>>,
         offset: u64,
         config: &Config,
@@ -244,7 +244,7 @@ impl Decoded {
                 }
                 Some(n) => {
                     at = start + n;
-                    self.spans.push(Span {
+                    self.spans.push(MemberSpan {
                         packed: offset..offset + n as u64,
                         content: before..self.bytes.len(),
                     });
@@ -257,7 +257,7 @@ impl Decoded {
 impl Ahead {
     /// Decodes the member at the start of `packed`. Returns its compressed size if it is complete.
     fn decode(&self, packed: &[u8], output: &mut Vec<u8>) -> Option<usize> {
-        if Packing::sniff(packed) != self.packing {
+        if FileCompression::sniff(packed) != self.packing {
             return None;
         }
         let mut member = Member::new(self.packing, self.dictionary.as_deref())?;

@@ -71,9 +71,9 @@ fn gzip(bytes: &[u8], level: u32) -> Vec<u8> {
 
 /// Records of all sizes, most of them alone in their member. Some members are embedded in others,
 /// so that bytes that look like a member are not always one.
-fn archive(packing: Packing, seed: u64) -> Vec<u8> {
+fn archive(packing: FileCompression, seed: u64) -> Vec<u8> {
     let pack = |bytes: &[u8], level: u32| match packing {
-        Packing::Zstd => zstd::encode_all(bytes, 1).expect("to memory"),
+        FileCompression::Zstd => zstd::encode_all(bytes, 1).expect("to memory"),
         _ => gzip(bytes, level),
     };
     let mut random = arose::mix::SplitMix::new(seed);
@@ -174,7 +174,7 @@ fn memory_is_bounded() {
     let packed = gzip(&vec![b' '; 100_000], 6).repeat(40);
     let file = OnDisk::new(&packed);
     let config = config(1 << 16);
-    let ahead = Ahead::new(file.open(), Packing::Gzip, None, 0, &config);
+    let ahead = Ahead::new(file.open(), FileCompression::Gzip, None, 0, &config);
     let n_ranges = (0..).take_while(|_| ahead.help()).count();
     assert_eq!(n_ranges, packed.len().div_ceil(1 << 14).min(8));
     let ranges = ahead.lock();
@@ -185,8 +185,8 @@ fn memory_is_bounded() {
 
 #[test]
 fn a_range_nobody_began_is_left_to_the_reader() {
-    let file = OnDisk::new(&archive(Packing::Gzip, 1));
-    let ahead = Ahead::new(file.open(), Packing::Gzip, None, 0, &config(4000));
+    let file = OnDisk::new(&archive(FileCompression::Gzip, 1));
+    let ahead = Ahead::new(file.open(), FileCompression::Gzip, None, 0, &config(4000));
     assert!(ahead.take(0).is_none());
     assert!(ahead.help());
     assert!(ahead.take(10).is_none(), "the first range is the reader's");
@@ -197,7 +197,7 @@ fn a_range_nobody_began_is_left_to_the_reader() {
 /// The reader waits for a range that another thread is decoding.
 #[test]
 fn threads_meet() {
-    let bytes = archive(Packing::Gzip, 5).repeat(20);
+    let bytes = archive(FileCompression::Gzip, 5).repeat(20);
     let file = OnDisk::new(&bytes);
     let config = config(8000);
     let alone = records(cutter(file.stream(&config), &config), || {});
@@ -291,7 +291,7 @@ proptest! {
         block_bytes in 1000..60_000usize,
         helps in proptest::collection::vec(0..4usize, 1..8),
     ) {
-        for packing in [Packing::Gzip, Packing::Zstd] {
+        for packing in [FileCompression::Gzip, FileCompression::Zstd] {
             let mut bytes = archive(packing, seed >> 1);
             harms.iter().for_each(|harm| harm.apply(&mut bytes));
             check(&bytes, block_bytes, &helps);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::config::Files;
 use crate::document::{Item, Position, Reason};
 use crate::error::Error;
-use crate::format::row::Place;
+use crate::format::row::RecordPlace;
 use crate::source::walk::{Rules, Walk};
 
 /// All files that `inputs` expand to, in order, readable or not. Standard input is not included.
@@ -134,7 +134,8 @@ fn matches(name: &Path, rules: &Rules) -> Result<Vec<Pending>, Error> {
 }
 
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Item {
-    Place::new(&path.into(), Position::default()).skipped(Reason::Unreadable, error.to_string())
+    RecordPlace::new(&path.into(), Position::default())
+        .skipped(Reason::Unreadable, error.to_string())
 }
 
 /// The label under which a file of unknown kind is counted: its extension in lower case.

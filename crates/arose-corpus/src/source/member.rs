@@ -13,7 +13,7 @@ const XZ_MEMORY_BYTES: u64 = 256 << 20;
 
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Packing {
+pub(crate) enum FileCompression {
     Plain,
     Gzip,
     Zstd,
@@ -21,14 +21,14 @@ pub(crate) enum Packing {
     Bzip2,
 }
 
-impl Packing {
+impl FileCompression {
     /// Detects the compression from the first bytes.
     pub(crate) fn sniff(head: &[u8]) -> Self {
         match head {
-            [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => Packing::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
-            [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50 => Packing::Zstd,
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
+            [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => FileCompression::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => FileCompression::Zstd,
+            [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50 => FileCompression::Zstd,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => FileCompression::Xz,
             // The block size, then the digits of pi before a block, or of its square root at the
             // end.
             [
@@ -56,19 +56,19 @@ impl Packing {
                 0x50,
                 0x90,
                 ..,
-            ] => Packing::Bzip2,
-            _ => Packing::Plain,
+            ] => FileCompression::Bzip2,
+            _ => FileCompression::Plain,
         }
     }
 
     /// The first bytes of each member; zstd frames without content start differently.
     pub(crate) fn magic(self) -> &'static [u8] {
         match self {
-            Packing::Plain => b"",
-            Packing::Gzip => &[0x1f, 0x8b, 8],
-            Packing::Zstd => &[0x28, 0xb5, 0x2f, 0xfd],
-            Packing::Xz => b"\xfd7zXZ\0",
-            Packing::Bzip2 => b"BZh",
+            FileCompression::Plain => b"",
+            FileCompression::Gzip => &[0x1f, 0x8b, 8],
+            FileCompression::Zstd => &[0x28, 0xb5, 0x2f, 0xfd],
+            FileCompression::Xz => b"\xfd7zXZ\0",
+            FileCompression::Bzip2 => b"BZh",
         }
     }
 }
@@ -115,16 +115,16 @@ pub(crate) struct Step {
 
 impl Member {
     /// Starts a member; none for an uncompressed file, or if the dictionary is invalid.
-    pub(crate) fn new(packing: Packing, dictionary: Option<&[u8]>) -> Option<Self> {
+    pub(crate) fn new(packing: FileCompression, dictionary: Option<&[u8]>) -> Option<Self> {
         let decoder = match packing {
-            Packing::Plain => return None,
-            Packing::Gzip => Unpacker::Gzip(Decompress::new_gzip(15)),
-            Packing::Zstd => Unpacker::Zstd(match dictionary {
+            FileCompression::Plain => return None,
+            FileCompression::Gzip => Unpacker::Gzip(Decompress::new_gzip(15)),
+            FileCompression::Zstd => Unpacker::Zstd(match dictionary {
                 Some(dictionary) => Decoder::with_dictionary(dictionary).ok()?,
                 None => Decoder::new().ok()?,
             }),
-            Packing::Xz => Unpacker::Xz(Unxz::new_stream_decoder(XZ_MEMORY_BYTES, 0).ok()?),
-            Packing::Bzip2 => Unpacker::Bzip2(Blocks {
+            FileCompression::Xz => Unpacker::Xz(Unxz::new_stream_decoder(XZ_MEMORY_BYTES, 0).ok()?),
+            FileCompression::Bzip2 => Unpacker::Bzip2(Blocks {
                 decoder: Bunzip2::new(false),
                 held: Vec::new(),
             }),

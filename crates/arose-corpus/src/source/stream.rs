@@ -26,7 +26,7 @@ use std::sync::Arc;
 use crate::config::{Config, Limits};
 use crate::document::{Position, Reason};
 use crate::source::ahead::{Ahead, Decoded};
-use crate::source::member::{Member, Packing};
+use crate::source::member::{FileCompression, Member};
 use crate::source::raw::{CHUNK, Handle, MEMORY, Raw};
 
 /// More consumed bytes than this are freed as soon as little is left after them.
@@ -58,7 +58,7 @@ struct Segment {
 /// Converts indices of the output to positions.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
-    packing: Packing,
+    packing: FileCompression,
     segments: VecDeque<Segment>,
 }
 
@@ -73,7 +73,7 @@ impl Places {
         };
         let inner = index - segment.start;
         match self.packing {
-            Packing::Plain => Position {
+            FileCompression::Plain => Position {
                 offset: segment.offset + inner,
                 inner: 0,
             },
@@ -116,11 +116,11 @@ impl Stream {
     /// Starts to read, and detects the compression from the first bytes.
     pub(crate) fn new(handle: Handle, limits: &Limits) -> Self {
         let mut raw = Raw::new(handle);
-        let packing = Packing::sniff(raw.fill(CHUNK));
+        let packing = FileCompression::sniff(raw.fill(CHUNK));
         Self::unpack(raw, packing, limits)
     }
 
-    fn unpack(raw: Raw, packing: Packing, limits: &Limits) -> Self {
+    fn unpack(raw: Raw, packing: FileCompression, limits: &Limits) -> Self {
         let mut stream = Self {
             raw,
             limits: limits.clone(),
@@ -139,15 +139,15 @@ impl Stream {
             ended: false,
         };
         match packing {
-            Packing::Plain => stream.note_member(0),
-            Packing::Zstd => stream.dictionary = read_dictionary(&mut stream.raw),
-            Packing::Gzip | Packing::Xz | Packing::Bzip2 => {}
+            FileCompression::Plain => stream.note_member(0),
+            FileCompression::Zstd => stream.dictionary = read_dictionary(&mut stream.raw),
+            FileCompression::Gzip | FileCompression::Xz | FileCompression::Bzip2 => {}
         }
         stream
     }
 
     /// The compression of the input.
-    pub(crate) fn packing(&self) -> Packing {
+    pub(crate) fn packing(&self) -> FileCompression {
         self.places.packing
     }
 
@@ -175,7 +175,7 @@ impl Stream {
         }
         while self.window.len() - self.used < want && self.is_flowing() {
             match self.places.packing {
-                Packing::Plain => self.read_plain(want),
+                FileCompression::Plain => self.read_plain(want),
                 _ => self.decode_step(),
             }
         }
@@ -236,7 +236,7 @@ impl Stream {
     /// input cannot seek.
     pub(crate) fn peek(&mut self, offset: u64, n: usize) -> Option<Vec<u8>> {
         match self.places.packing {
-            Packing::Plain => self.raw.peek(offset, n),
+            FileCompression::Plain => self.raw.peek(offset, n),
             _ => None,
         }
     }
@@ -282,7 +282,7 @@ impl Stream {
         self.used = 0;
         (self.member, self.broken, self.ended) = (None, None, false);
         self.places.segments.clear();
-        if self.places.packing == Packing::Plain {
+        if self.places.packing == FileCompression::Plain {
             self.note_member(position.offset);
         }
         self.skip(position.inner);
@@ -308,8 +308,8 @@ impl Stream {
             return true;
         }
         let before = match (self.places.packing, position.offset, position.inner) {
-            (Packing::Plain, 0, _) => None,
-            (Packing::Plain, offset, inner) => Some((offset - 1, inner)),
+            (FileCompression::Plain, 0, _) => None,
+            (FileCompression::Plain, offset, inner) => Some((offset - 1, inner)),
             (_, _, 0) => None,
             (_, offset, inner) => Some((offset, inner - 1)),
         };
@@ -440,7 +440,7 @@ impl Stream {
             self.finish_input();
             return false;
         }
-        let starts_member = Packing::sniff(head) == self.places.packing;
+        let starts_member = FileCompression::sniff(head) == self.places.packing;
         self.note_member(self.raw.offset());
         if !starts_member {
             self.break_off(Reason::BadCompression, "no member starts here".to_owned());
@@ -526,12 +526,12 @@ impl Stream {
     /// Whether a member starts at the next byte and its first bytes decode.
     fn is_member_ahead(&self) -> bool {
         let ahead = self.raw.ahead();
-        if Packing::sniff(ahead) != self.places.packing {
+        if FileCompression::sniff(ahead) != self.places.packing {
             return false;
         }
         // A bzip2 block returns nothing before its end, and its ten magic bytes do not occur by
         // chance.
-        if self.places.packing == Packing::Bzip2 {
+        if self.places.packing == FileCompression::Bzip2 {
             return true;
         }
         let Some(mut member) = Member::new(self.places.packing, self.dictionary.as_deref()) else {
@@ -563,8 +563,8 @@ fn read_dictionary(raw: &mut Raw) -> Option<Arc<[u8]>> {
         return None;
     }
     let content = raw.fill(8 + size).get(8..8 + size)?;
-    match Packing::sniff(content) {
-        Packing::Zstd => zstd::bulk::decompress(content, LARGEST).ok().map(Arc::from),
+    match FileCompression::sniff(content) {
+        FileCompression::Zstd => zstd::bulk::decompress(content, LARGEST).ok().map(Arc::from),
         _ => Some(Arc::from(content)),
     }
 }

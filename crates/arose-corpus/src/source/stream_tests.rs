@@ -13,7 +13,7 @@ fn filed(bytes: &[u8]) -> Stream {
     file.write_all(bytes).expect("writable");
     let mut raw = Raw::new(Handle::File(file));
     assert!(raw.seek(0));
-    let packing = Packing::sniff(raw.fill(CHUNK));
+    let packing = FileCompression::sniff(raw.fill(CHUNK));
     Stream::unpack(raw, packing, &Limits::default())
 }
 

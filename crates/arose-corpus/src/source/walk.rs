@@ -18,7 +18,7 @@ use walkdir::{DirEntry, WalkDir};
 use crate::config::Files;
 use crate::document::{Item, Position, Reason};
 use crate::error::Error;
-use crate::format::row::Place;
+use crate::format::row::RecordPlace;
 use crate::source::input::{Input, Origin};
 
 /// `*` matches within a path segment; `**` matches across segments.
@@ -131,7 +131,7 @@ impl Walk {
                     if entry.file_type().is_dir() {
                         self.entries.skip_current_dir();
                     }
-                    let place = Place::new(&entry.path().into(), Position::default());
+                    let place = RecordPlace::new(&entry.path().into(), Position::default());
                     Some(Input::Skipped(place.skipped(Reason::AlreadyRead, "")))
                 }
                 Ok(entry) => found(&entry),
@@ -144,7 +144,7 @@ impl Walk {
         }
         // Reported once.
         std::mem::take(&mut self.is_empty).then(|| {
-            let place = Place::new(&self.root.as_path().into(), Position::default());
+            let place = RecordPlace::new(&self.root.as_path().into(), Position::default());
             Input::Skipped(place.skipped(Reason::Empty, "directory without readable files"))
         })
     }
@@ -199,7 +199,7 @@ impl Walk {
 /// The input for an entry; none for a directory.
 fn found(entry: &DirEntry) -> Option<Input> {
     let kind = entry.file_type();
-    let place = Place::new(&entry.path().into(), Position::default());
+    let place = RecordPlace::new(&entry.path().into(), Position::default());
     match (kind.is_dir(), kind.is_file()) {
         (true, _) => None,
         (_, true) => Some(Input::File(place.source, Origin::Folder)),
@@ -212,7 +212,7 @@ fn found(entry: &DirEntry) -> Option<Input> {
 
 fn failure(error: &walkdir::Error) -> Item {
     let path = error.path().unwrap_or(Path::new("")).into();
-    let place = Place::new(&path, Position::default());
+    let place = RecordPlace::new(&path, Position::default());
     match error.loop_ancestor() {
         Some(ancestor) => {
             let detail = format!("leads back to {}", ancestor.display());

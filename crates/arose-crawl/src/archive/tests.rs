@@ -121,8 +121,8 @@ fn config(max_file: u64) -> ArchiveConfig {
     ArchiveConfig::new(&settings).unwrap()
 }
 
-fn open(folder: &Path, extent: Extent, max_file: u64) -> Result<Archive, Error> {
-    Archive::open(folder, extent, config(max_file), 1_700_000_000)
+fn open(folder: &Path, extent: Extent, max_file: u64) -> Result<ArchiveWriter, Error> {
+    ArchiveWriter::open(folder, extent, config(max_file), 1_700_000_000)
 }
 
 #[test]

@@ -5,10 +5,10 @@
 //!
 //! *Idea.* Two pages that match have a key of their sketches in common ([`Index::keys`]), and a
 //! hash of the key selects a partition. So an agent sends the sketch of every page that is new to
-//! it to the owners of these partitions, and each of them compares it with those it has received before.
-//! Of two pages that match, the one that was fetched later is the duplicate, whoever finds that out;
-//! so of many equal pages the first one never counts as a duplicate. The agent that has fetched the
-//! duplicate marks it in its archive, where the page already is.
+//! it to the owners of these partitions, and each of them compares it with those it has received
+//! before. Of two pages that match, the one that was fetched later is the duplicate, whoever finds
+//! that out, so of many equal pages the first one never counts as a duplicate. The agent that has
+//! fetched the duplicate marks it in its archive, where the page already is.
 //!
 //! *Limits.* The sketches that an agent has received stay in its directory. When a partition gets
 //! another owner, pages from before are found only by their other keys. Pages that were sent while

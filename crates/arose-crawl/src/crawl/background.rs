@@ -2,7 +2,7 @@
 //!
 //! *Question.* The loop must never be late for a host, but file operations may be slow: a sync may
 //! take a second, and so may reading a URL that was queued days ago. *Idea.* Other threads wait.
-//! The loop sends commands to the *store*, which executes them in order ([`Files`]) and sends
+//! The loop sends commands to the *store*, which executes them in order ([`StoreFiles`]) and sends
 //! replies. A *reader* looks up URLs whose turn it is and that are not in memory. In the meantime,
 //! the loop continues with other hosts.
 //!
@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 
-use super::files::{Commit, Files, Recall, Visited};
+use super::files::{Commit, Recall, StoreFiles, Visited};
 use super::*;
 use crate::archive::Part;
 use crate::content::Claim;
@@ -196,7 +196,7 @@ pub(super) struct Background {
 
 #[derive(Debug)]
 enum Where {
-    Here(Box<Files>, VecDeque<Reply>),
+    Here(Box<StoreFiles>, VecDeque<Reply>),
     Threads {
         replies: Receiver<Reply>,
         commands: SyncSender<Command>,
@@ -208,7 +208,7 @@ enum Where {
 
 impl Background {
     /// Takes over the files of a crawl with this many open requests.
-    pub(super) fn new(files: Files, n_requests: usize) -> Self {
+    pub(super) fn new(files: StoreFiles, n_requests: usize) -> Self {
         let (pool, bell) = (files.pool(), Arc::new(Notify::new()));
         let n_bytes = Arc::new(AtomicUsize::new(0));
         let place = match files.shared.settings.machine.threads {
@@ -372,7 +372,7 @@ impl Drop for Background {
     }
 }
 
-fn carry_out(files: &mut Files, command: Command) -> Result<Option<Reply>, Error> {
+fn carry_out(files: &mut StoreFiles, command: Command) -> Result<Option<Reply>, Error> {
     Ok(Some(match command {
         Command::Ask(items) => Reply::Answered {
             answers: files.ask(&items)?,
@@ -425,7 +425,7 @@ impl Threadside {
         self.bell.notify_one();
     }
 
-    fn keep(&self, mut files: Files, todo: &Receiver<Command>, n_bytes: &AtomicUsize) {
+    fn keep(&self, mut files: StoreFiles, todo: &Receiver<Command>, n_bytes: &AtomicUsize) {
         while let Ok(command) = todo.recv() {
             let n = command.n_bytes();
             let reply = carry_out(&mut files, command);

@@ -26,7 +26,7 @@ pub(super) use super::rule_lines::Lines;
 use super::*;
 use crate::counters::Counter;
 use crate::fingerprint::Fingerprint;
-use crate::frontier::{Host, RECALLED, Rules, Tag};
+use crate::frontier::{Host, HostRules, RECALLED, Tag};
 use crate::guard::Candidate;
 use crate::journal::Event;
 use crate::page::Likeness;
@@ -264,7 +264,7 @@ impl Crawl {
         let is_allowed = match self.frontier.find(fingerprint.host) {
             Some(id) if self.frontier.hosts.is_warm(id) => {
                 let rules = &self.frontier.hosts[id as usize].rules;
-                !matches!(rules, Rules::Known(robots, _) if !robots.verdict(&url).allowed)
+                !matches!(rules, HostRules::Known(robots, _) if !robots.verdict(&url).allowed)
             }
             Some(_) => true,
             None => self.frontier.admits_host(&url),

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 
 use super::background::Text;
-use super::restore::Standing;
+use super::restore::DurableExtents;
 use super::*;
 use crate::archive::{Heads, Part};
 use crate::content::Claim;
@@ -46,13 +46,13 @@ const UNKNOWN_NAME: &str = "unknown-name";
 
 /// The files of the store.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct StoreFiles {
     pub(super) journal: Journal,
     pub(super) seen: Seen,
-    pub(super) archive: Archive,
+    pub(super) archive: ArchiveWriter,
     /// The archive of robots.txt files.
-    pub(super) robots_archive: Archive,
-    pub(super) standing: Standing,
+    pub(super) robots_archive: ArchiveWriter,
+    pub(super) standing: DurableExtents,
     pub(super) shared: Arc<Shared>,
     /// Number of URLs in the journal, done or not, and of those that are queued.
     pub(super) n_urls: u64,
@@ -116,7 +116,7 @@ impl Commit {
     }
 }
 
-impl Files {
+impl StoreFiles {
     pub(super) fn pool(&self) -> Arc<Pool> {
         self.journal.pool()
     }

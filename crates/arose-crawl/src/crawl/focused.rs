@@ -18,8 +18,8 @@ use super::*;
 use crate::archive::{Note, Packer, Part};
 use crate::counters::Counter;
 use crate::fingerprint::Fingerprint;
-use crate::focus::{Changes, FIRST, Focus, FocusFiles, Judge, Outcome, Verdict, likely_mass};
-use crate::frontier::{Entry, Tag};
+use crate::focus::{Changes, FIRST, Focus, FocusFiles, Judge, Judged, ScoreReport, likely_mass};
+use crate::frontier::{QueueEntry, Tag};
 use crate::order::Level;
 use crate::page::OnTopic;
 use crate::settings::seconds;
@@ -206,7 +206,7 @@ impl Focusing {
         }
     }
 
-    /// Records the page if it is one of the most disappointing ones.
+    /// Records the page if it is one of those furthest below their predicted scores.
     fn note_page(&mut self, url: &str, score: f32, predicted: Option<f32>) {
         let Some(predicted) = predicted else { return };
         let miss = |page: &(String, f32, f32)| page.2 - page.1;
@@ -230,7 +230,7 @@ impl Crawl {
             return Some(report);
         };
         let asked = match report.on_topic.as_ref().and_then(|on| on.page.as_ref()) {
-            Some((_, Verdict::Asked(id))) => *id,
+            Some((_, Judged::Asked(id))) => *id,
             _ => return Some(report),
         };
         match topic.early.remove(&asked) {
@@ -254,7 +254,7 @@ impl Crawl {
         let outcomes = topic.judge.program().map(|program| program.take());
         let mut ready = Vec::new();
         let mut corrected = Vec::new();
-        for Outcome { id, score } in outcomes.into_iter().flatten() {
+        for ScoreReport { id, score } in outcomes.into_iter().flatten() {
             if let Some((mut report, _)) = topic.held.remove(&id) {
                 settle(&mut report, score);
                 ready.push(report);
@@ -297,14 +297,14 @@ impl Crawl {
             ..Parent::default()
         };
         match &mut on_topic.page {
-            Some((_, Verdict::Score(score))) => {
+            Some((_, Judged::Score(score))) => {
                 if !score.is_finite() {
                     *score = 0.5;
                 }
                 *score = score.clamp(0.0, 1.0);
                 parent.score = *score;
             }
-            Some((words, Verdict::Asked(id))) => {
+            Some((words, Judged::Asked(id))) => {
                 let links = report.links.iter().filter(|found| !found.is_repeat);
                 let targets = links.map(|found| found.fingerprint.key());
                 let late = Late {
@@ -320,7 +320,7 @@ impl Crawl {
                 };
                 topic.late.insert(*id, late);
             }
-            Some((_, Verdict::None)) | None => {}
+            Some((_, Judged::None)) | None => {}
         }
         // A user who passes a seed wants the pages it links to.
         if topic.is_hard && parent.score < 0.5 && report.depth > 0 && !report.links.is_empty() {
@@ -349,13 +349,13 @@ impl Crawl {
         }
         let is_again = report.revisit.is_some();
         let (score, predicted) = match page {
-            Some((words, Verdict::Score(score))) if !is_again => {
+            Some((words, Judged::Score(score))) if !is_again => {
                 self.counters.add(Counter::Scored, 1);
                 self.counters.add(Counter::OnTopic, u64::from(score >= 0.5));
                 (score, topic.focus.learn(key, &words, score))
             }
-            Some((_, Verdict::Score(score))) => (score, None),
-            Some((_, Verdict::Asked(id))) => {
+            Some((_, Judged::Score(score))) => (score, None),
+            Some((_, Judged::Asked(id))) => {
                 let link = topic.focus.forget(key);
                 if let Some(late) = topic.late.get_mut(&id) {
                     late.link = link;
@@ -492,7 +492,7 @@ impl Crawl {
                 mass: Level::of(priority),
                 ..turn.weight
             };
-            let entry = Entry::new(Tag::of(key as u64), turn.place, weight, text.class);
+            let entry = QueueEntry::new(Tag::of(key as u64), turn.place, weight, text.class);
             self.frontier.hosts[id as usize].push(entry, text.is_last);
             return true;
         }
@@ -536,7 +536,7 @@ impl Crawl {
         }
     }
 
-    /// As [`Self::forget`], for the text of a URL that may be invalid.
+    /// Like [`Self::forget`], for the text of a URL that may be invalid.
     pub(super) fn forget_at(&mut self, id: HostId, text: &Text) {
         let origin = &self.frontier.hosts[id as usize].origin;
         if self.topic.is_some()
@@ -578,6 +578,6 @@ impl Crawl {
 /// Records the program's result for a page.
 fn settle(report: &mut Report, score: Option<f32>) {
     if let Some((_, verdict)) = report.on_topic.as_mut().and_then(|on| on.page.as_mut()) {
-        *verdict = score.map_or(Verdict::None, Verdict::Score);
+        *verdict = score.map_or(Judged::None, Judged::Score);
     }
 }

@@ -15,8 +15,8 @@ use super::*;
 use crate::cluster::link::{Ending, Link, Wire, link};
 use crate::cluster::partition::partition_of;
 use crate::cluster::{
-    Bus, Config, Copies, CrawlDocument, Fenced, Local, Login, Nats, Stores, Terms, Twins, enter,
-    run,
+    Bus, Config, Copies, CrawlDocument, Fenced, Local, Login, Nats, Stores, Terms, Twins,
+    block_on_bus, enter, run,
 };
 use crate::content::settings_of;
 use crate::error::Context;

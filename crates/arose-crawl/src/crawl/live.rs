@@ -35,7 +35,7 @@ pub fn pause(folder: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// As [`pause`].
+/// Those of [`pause`].
 pub fn resume(folder: &Path) -> Result<(), Error> {
     check_running(folder)?;
     remove(&folder.join(PAUSE))

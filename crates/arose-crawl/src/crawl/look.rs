@@ -17,7 +17,7 @@ use crate::archive;
 use crate::counters::Counters;
 use crate::error::{Context, Error};
 use crate::fingerprint::Fingerprint;
-use crate::frontier::{Frontier, SiteQuality, SiteStanding, Standing, Waiting};
+use crate::frontier::{Frontier, QueuedUrl, SiteQuality, SiteStanding, Standing};
 use crate::journal::{Event, Place, Queued, replay};
 use crate::settings::Settings;
 use crate::statistics;
@@ -198,7 +198,7 @@ fn kept(folder: &Path) -> Settings {
 /// Returns details of URLs, whose texts are in the journal.
 fn standings(
     frontier: &Frontier,
-    waiting: &[Waiting],
+    waiting: &[QueuedUrl],
     path: &Path,
     file: &File,
 ) -> Result<Vec<Standing>, Error> {

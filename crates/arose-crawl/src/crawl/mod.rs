@@ -84,7 +84,7 @@ pub use look::{
     Status, agents, archives, index_lines, is_crawl, is_running, queued_urls, standing, status,
 };
 
-use crate::archive::{Archive, Packed};
+use crate::archive::{ArchiveWriter, Packed};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::fetch::{Connection, Failure, Fetchers, Idle, Response};
@@ -107,7 +107,7 @@ use background::Background;
 use dust::Dust;
 use files::GivenUp;
 use outage::Outage;
-use recrawl::Recrawl;
+use recrawl::RecrawlState;
 use slots::Slots;
 
 /// Controls a running crawl from outside, and shows its state.
@@ -341,7 +341,7 @@ pub fn crawl(
 ///
 /// # Errors
 ///
-/// As [`crawl`].
+/// Those of [`crawl`].
 pub fn retry(folder: &Path, mut settings: Settings, control: &Control) -> Result<Summary, Error> {
     allow_files(&mut settings);
     block_on(async {
@@ -363,7 +363,7 @@ fn block_on(run: impl Future<Output = Result<Summary, Error>>) -> Result<Summary
     tokio::task::LocalSet::new().block_on(&runtime, run)
 }
 
-/// Asks the system for as many open files as it gives, and stays below that.
+/// Raises the limit of open files as far as the system allows, and stays below it.
 fn allow_files(settings: &mut Settings) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -433,7 +433,7 @@ pub struct Crawl {
     stalled: Duration,
     outage: Outage,
     n_fetched: u64,
-    recrawl: Recrawl,
+    recrawl: RecrawlState,
     /// The topic of the crawl.
     topic: Option<Box<focused::Focusing>>,
     dust: Dust,
@@ -589,7 +589,7 @@ impl Crawl {
         self.start.elapsed()
     }
 
-    /// As [`Self::now`], without the delay of the loop: the response times of hosts are measured in
+    /// Like [`Self::now`], without the delay of the loop: the response times of hosts are measured in
     /// this time.
     fn working_time(&self) -> Duration {
         self.now().saturating_sub(self.stalled)

@@ -42,7 +42,7 @@ const SAMPLE: usize = 500;
 
 /// The pages that are visited again.
 #[derive(Debug)]
-pub(super) struct Recrawl {
+pub(super) struct RecrawlState {
     pub(super) is_on: bool,
     /// Whether no further visits are started.
     pub(super) is_ending: bool,
@@ -55,7 +55,7 @@ pub(super) struct Recrawl {
     /// Pages queued at their hosts, by journal position.
     pub(super) places: HashMap<Place, PageId>,
     /// The data for their visits.
-    pub(super) waiting: HashMap<PageId, Waiting>,
+    pub(super) waiting: HashMap<PageId, WaitingVisit>,
     /// Number of pages on their way from the schedule to the queues, which are being read back from
     /// the archive.
     n_recalled: usize,
@@ -66,7 +66,7 @@ pub(super) struct Recrawl {
     pub(super) untrusted: HashSet<HostId>,
     /// What became known of pages without a response.
     pub(super) visited: Vec<(PageId, Record)>,
-    /// New URLs that may be asked for within the budget.
+    /// Number of new URLs that may be requested within the budget.
     n_new: f64,
     ticked: Duration,
     learned: Option<u32>,
@@ -107,13 +107,13 @@ fn site_of(frontier: &Frontier, record: &Record) -> SiteId {
 }
 
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingVisit {
     pub(super) recalled: Recalled,
-    /// Whether the server responded "not modified" and is asked for the complete page.
+    /// Whether the complete page is requested, after the response "not modified".
     pub(super) is_full: bool,
 }
 
-impl Recrawl {
+impl RecrawlState {
     /// Reads the page table, if pages are to be visited again.
     pub(super) fn new(
         settings: &Settings,
@@ -474,7 +474,7 @@ impl Crawl {
             };
             if is_queued {
                 let is_full = false;
-                let waiting = Waiting { recalled, is_full };
+                let waiting = WaitingVisit { recalled, is_full };
                 self.recrawl.waiting.insert(page, waiting);
             } else if !self.recrawl.waiting.contains_key(&page) {
                 self.queue_again(recalled, if is_urgent { URGENT } else { PRIORITY });
@@ -514,7 +514,7 @@ impl Crawl {
         self.frontier.push_again(&queued, tag, place);
         self.recrawl.places.insert(place, page);
         let is_full = false;
-        let waiting = Waiting { recalled, is_full };
+        let waiting = WaitingVisit { recalled, is_full };
         self.recrawl.waiting.insert(page, waiting);
         self.frontier.advance(host);
         self.frontier.raise(host, queued.weight.mass);

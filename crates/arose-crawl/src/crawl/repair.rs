@@ -20,7 +20,7 @@ use arose_corpus::time;
 use arose_dedup::disk;
 use arose_dedup::index::Committed;
 
-use super::restore::{Standing, seen_config};
+use super::restore::{DurableExtents, seen_config};
 use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN, lock};
 use super::*;
 use crate::archive::{self, Extent, FileScan, Stored};
@@ -95,7 +95,7 @@ pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
     let reader = Reader::of_each(Arc::new(Shared::new(settings, None)?));
     let extent = repair.read_archive(&folder.join(ARCHIVE), Some(reader))?;
     let robots_extent = repair.read_archive(&folder.join(ROBOTS), None)?;
-    let mut standing = Standing::default();
+    let mut standing = DurableExtents::default();
     repair.check_contents(&mut standing)?;
     let mark = repair.journal.mark + 1;
     standing.n_seen = repair.write_seen(config, mark)?;
@@ -278,7 +278,7 @@ impl Repair<'_> {
 
     /// Removes documents without a record from the index of contents. An unreadable index is set
     /// aside.
-    fn check_contents(&mut self, standing: &mut Standing) -> Result<(), Error> {
+    fn check_contents(&mut self, standing: &mut DurableExtents) -> Result<(), Error> {
         let path = self.folder.join(CONTENTS);
         if !path.is_dir() {
             return Ok(());
@@ -365,7 +365,7 @@ impl Repair<'_> {
     fn write_journal(
         &mut self,
         mark: u64,
-        standing: Standing,
+        standing: DurableExtents,
         extent: Extent,
         robots_extent: Extent,
     ) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use super::store::JOURNAL;
 use super::*;
 use crate::archive::{Extent, Part};
 use crate::fingerprint::Fingerprint;
-use crate::frontier::{Entry, Host, Rules, Tag, nameless};
+use crate::frontier::{Host, HostRules, QueueEntry, Tag, nameless};
 use crate::guard::Candidate;
 use crate::journal::{ByHost, Decoder, Event, Frame, PART, Queued, Told, push_number};
 use crate::pages::{PageId, Record};
@@ -276,7 +276,7 @@ impl Restored {
             Event::Rules { date, text, .. } => self.keep_rules(host, date, text),
             Event::Unreachable { since, .. } => {
                 host.unreachable_since = since;
-                host.rules = Rules::Unknown;
+                host.rules = HostRules::Unknown;
             }
             Event::Lost { place, .. } => match place {
                 0 => host.is_lost = true,
@@ -291,7 +291,7 @@ impl Restored {
         self.n_urls += 1;
         self.frontier.n_queued += 1;
         let tag = Tag::of(digest64(queued.rest.as_bytes()));
-        let entry = Entry::new(tag, told.place, queued.weight, queued.class);
+        let entry = QueueEntry::new(tag, told.place, queued.weight, queued.class);
         host.push(entry, queued.is_last);
         if self.guard.is_none() && !told.is_fresh {
             return;
@@ -308,7 +308,7 @@ impl Restored {
         self.frontier.begin_again(told.host);
         self.again.insert(told.place, page);
         let tag = Tag::of(again_name(digest64(queued.rest.as_bytes())));
-        let entry = Entry::new(tag, told.place, queued.weight, queued.class);
+        let entry = QueueEntry::new(tag, told.place, queued.weight, queued.class);
         host.push(entry, queued.is_last);
         let url = NormalUrl::from_parts(&host.origin, queued.rest);
         if !self.is_approved(url.as_ref(), queued) {
@@ -352,8 +352,8 @@ impl Restored {
         let until = crate::robots::MAX_AGE.saturating_sub(age);
         let is_valid = read <= date && !until.is_zero();
         host.rules = match is_valid {
-            true => Rules::Kept(text.into(), until),
-            false => Rules::Unknown,
+            true => HostRules::Kept(text.into(), until),
+            false => HostRules::Unknown,
         };
     }
 }

@@ -9,7 +9,7 @@ use crate::counters::{Counter, Refusal};
 use crate::frontier::{LOW, Novelty, SPAM};
 
 /// The quality of a page, as far as known.
-struct Quality {
+struct PageQuality {
     host: HostId,
     weight: f32,
     own: f32,
@@ -117,7 +117,7 @@ impl Crawl {
             self.counters.add(Counter::Lost, 1);
             return Ok(());
         }
-        let judged = Quality {
+        let judged = PageQuality {
             host: report.host,
             weight: report.quality,
             own: report.own_quality,
@@ -181,7 +181,7 @@ impl Crawl {
     }
 
     /// Counts a page by its quality, and updates the quality of its site.
-    fn record_quality(&mut self, page: &Quality) {
+    fn record_quality(&mut self, page: &PageQuality) {
         let counts = [
             (Counter::LowQuality, page.weight < LOW),
             (Counter::SpamLike, page.weight <= SPAM),

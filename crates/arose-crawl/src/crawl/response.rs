@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::counters::Counter;
-use crate::frontier::Rules;
+use crate::frontier::HostRules;
 use crate::journal::Event;
 use crate::log::Line;
 use crate::pace::{self, Pause};
@@ -119,7 +119,7 @@ impl Crawl {
     fn delay(&self, id: HostId, took: Duration) -> Duration {
         let host = &self.frontier.hosts[id as usize];
         let robots = match &host.rules {
-            Rules::Known(robots, _) => Some(&**robots),
+            HostRules::Known(robots, _) => Some(&**robots),
             _ => None,
         };
         let date = (self.seams.clock)().as_secs();

@@ -33,7 +33,7 @@ pub(super) struct Restored {
     /// The mark of the last commit in the seen set, and the URLs of later commits.
     pub(super) seen_mark: u64,
     pub(super) unseen: Vec<NormalUrl>,
-    pub(super) standing: Standing,
+    pub(super) standing: DurableExtents,
     pub(super) is_closed: bool,
     pub(super) n_urls: u64,
     /// Decides which queued URLs the settings still allow; `None` if this is not checked.
@@ -56,7 +56,7 @@ pub(super) struct Restored {
 
 /// How much of the companions of the journal was on the disk.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Standing {
+pub(super) struct DurableExtents {
     pub(super) n_seen: u64,
     /// The row of the index of contents below which all pages are in the archive.
     pub(super) row: u32,
@@ -65,7 +65,7 @@ pub(super) struct Standing {
     pub(super) n_pages: u32,
 }
 
-impl Standing {
+impl DurableExtents {
     /// Returns the state as events of the journal.
     pub(super) fn events(self) -> [Event<'static>; 3] {
         let Self {
@@ -137,7 +137,7 @@ pub(super) fn open_contents(
     restored: &Restored,
     policy: DuplicatePolicy,
 ) -> Result<Contents, Error> {
-    let Standing { row, committed, .. } = restored.standing;
+    let DurableExtents { row, committed, .. } = restored.standing;
     let path = folder.join(CONTENTS);
     let settings = settings_of(policy);
     let contents = Contents::open(&path, committed, settings).map_err(Error::Contents)?;
@@ -203,7 +203,7 @@ impl Restored {
             date,
             seen_mark: 0,
             unseen: Vec::new(),
-            standing: Standing::default(),
+            standing: DurableExtents::default(),
             is_closed: false,
             n_urls: 0,
             guard: None,

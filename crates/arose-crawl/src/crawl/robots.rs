@@ -4,7 +4,7 @@ use super::*;
 use crate::contain::contain;
 use crate::counters::Counter;
 use crate::fingerprint::Fingerprint;
-use crate::frontier::{Rules, Stage};
+use crate::frontier::{HostRules, Stage};
 use crate::journal::Event;
 use crate::pace;
 use crate::page::Job;
@@ -114,7 +114,7 @@ impl Crawl {
         let Some((host, url)) = target else {
             return self.set_outcome(job.host, robots::Outcome::None);
         };
-        self.frontier.hosts[job.host as usize].rules = Rules::Awaited;
+        self.frontier.hosts[job.host as usize].rules = HostRules::Awaited;
         let job = RobotsJob {
             host: job.host,
             rest: url.rest().into(),
@@ -161,7 +161,7 @@ impl Crawl {
         self.counters.add(Counter::UnreachableHosts, 1);
         let until = self.now() + robots::MAX_AGE;
         let host = &mut self.frontier.hosts[id as usize];
-        host.rules = Rules::Unknown;
+        host.rules = HostRules::Unknown;
         host.next = host.next.max(until);
         if !std::mem::replace(&mut host.is_lost, true) {
             self.journal.push(Event::Lost { host: id, place: 0 });
@@ -205,7 +205,7 @@ impl Crawl {
                 .delay(Duration::ZERO, Some(&robots), &polite, date);
             host.next = host.next.max(now + delay);
         }
-        host.rules = Rules::Known(Arc::new(robots), now + robots::MAX_AGE);
+        host.rules = HostRules::Known(Arc::new(robots), now + robots::MAX_AGE);
         // It may have waited for the rules of another host.
         self.frontier.advance(id);
     }

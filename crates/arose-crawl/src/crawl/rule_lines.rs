@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// Rules and requests under way are told apart, and a request that has ended is forgotten.
+    /// Rules and open requests are distinguished, and a request that has ended is forgotten.
     #[test]
     fn issue_27_requests_for_learning_come_back() {
         let mut lines = Lines::default();

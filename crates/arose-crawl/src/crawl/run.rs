@@ -3,7 +3,7 @@
 use super::background::Command;
 use super::*;
 use crate::counters::Counter;
-use crate::frontier::{Host, Rules, Stage};
+use crate::frontier::{Host, HostRules, Stage};
 use crate::load::{self, Sample};
 use crate::settings::seconds;
 use crate::statistics::LineKind;
@@ -349,7 +349,7 @@ impl Crawl {
     fn is_held(&self, host: &Host, date: u64) -> (bool, bool) {
         let is_full = host.stage == Stage::Parked || self.has_all_pages(host);
         let robots = match &host.rules {
-            Rules::Known(robots, _) => Some(&**robots),
+            HostRules::Known(robots, _) => Some(&**robots),
             _ => None,
         };
         let polite = &self.settings().polite;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use arose_dedup::disk;
 
 use super::background::{Command, Reply, Wanted};
-use super::files::{Commit, Files, Rewriting};
+use super::files::{Commit, Rewriting, StoreFiles};
 use super::focused::Focusing;
 use super::replay::Withdrawn;
 use super::restore::{open_contents, restore, restore_seen, seen_config};
@@ -53,7 +53,7 @@ impl Crawl {
     ///
     /// # Errors
     ///
-    /// As [`Crawl::open`].
+    /// Those of [`Crawl::open`].
     pub fn open_lost(folder: &Path, settings: Settings, seams: Seams) -> Result<Self, Error> {
         let mut crawl = Self::restore(folder, settings, seams)?;
         crawl.frontier.hold_queues()?;
@@ -112,9 +112,9 @@ impl Crawl {
         let config = archive::ArchiveConfig::new(&settings)?;
         let date = (seams.clock)().as_secs() as i64;
         let pages = folder.join(ARCHIVE);
-        let archive = Archive::open(&pages, restored.extent, config.clone(), date)?;
+        let archive = ArchiveWriter::open(&pages, restored.extent, config.clone(), date)?;
         let robots = folder.join(ROBOTS);
-        let robots_archive = Archive::open(&robots, restored.robots_extent, config, date)?;
+        let robots_archive = ArchiveWriter::open(&robots, restored.robots_extent, config, date)?;
         let mut seen = Seen::open_until(&folder.join(SEEN), seen_config, journal.mark())?;
         restore_seen(&mut seen, &restored, journal.mark())?;
         let contents = match settings.duplicates.check {
@@ -132,7 +132,7 @@ impl Crawl {
         let fetcher = Fetchers::new(&settings, Rc::clone(&seams.connector))?;
         let n_stored = restored.standing.n_pages;
         let table = Table::open(&folder.join(TABLE), n_stored, restored.visited)?;
-        let recrawl = Recrawl::new(
+        let recrawl = RecrawlState::new(
             &settings,
             &table,
             restored.again,
@@ -158,7 +158,7 @@ impl Crawl {
             None => (None, None),
         };
         let (statistics, statistics_file) = Statistics::open(folder)?;
-        let files = Files {
+        let files = StoreFiles {
             n_new: seen.n_new(),
             journal,
             seen,
@@ -242,8 +242,8 @@ impl Crawl {
         crawl.withdraw(&restored.withdrawn)?;
         crawl.recall_if_off()?;
         crawl.resume_errands();
-        // Data of the last run that only the operating system has should not have to be checked
-        // again.
+        // Sync what the last run left in the caches of the operating system, so that it is checked
+        // only once.
         if !is_synced {
             crawl.background.send(Command::Sync)?;
             crawl.settle()?;
@@ -264,7 +264,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Commits if it is time to and the store has completed earlier commits.
+    /// Commits if a commit is due and the store has completed the earlier ones.
     pub(super) fn commit_if_due(&mut self) -> Result<(), Error> {
         let now = self.now();
         let is_due = now - self.committed >= seconds(self.settings().archive.commit);
@@ -278,7 +278,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Has all that happened survive the end of the process, soon.
+    /// Starts a commit: once it is complete, all changes so far survive the end of the process.
     pub(super) fn commit(&mut self) -> Result<(), Error> {
         self.committed = self.now();
         for event in self.frontier.take_changes() {
@@ -337,7 +337,7 @@ impl Crawl {
             }
             Reply::Synced | Reply::Tidied | Reply::Noted => Ok(()),
             Reply::Counted(n_pages) => {
-                // Beside those of the time since then.
+                // Added to those counted since then.
                 let n_pages = n_pages.into_iter();
                 n_pages.for_each(|(name, n)| *self.n_host_pages.entry(name).or_default() += n);
                 Ok(())

@@ -7,7 +7,7 @@ use super::*;
 use crate::contain::contain_async;
 use crate::counters::Counter;
 use crate::fetch::Request;
-use crate::frontier::{Arriving, Host, PROBE, Rules, Stage, Taken};
+use crate::frontier::{Arriving, Host, HostRules, PROBE, Stage, Taken};
 use crate::guard::{Candidate, Guard, Reason};
 use crate::journal::{Event, Kind};
 use crate::log::Line;
@@ -201,8 +201,7 @@ impl Crawl {
         self.lines.push_str(&text.untried(origin, reason, date));
     }
 
-    /// Writes down that the DNS servers of a host fail, for the URL that it would have been asked
-    /// for first.
+    /// Logs that the DNS servers of a host fail, with the URL that would have been requested first.
     fn log_nameless(&mut self, id: HostId) {
         let origin = &self.frontier.hosts[id as usize].origin;
         let line = Line {
@@ -214,8 +213,8 @@ impl Crawl {
         self.lines.push_str(&line.text());
     }
 
-    /// Leaves a host alone that cannot be reached. All that waits there is lost for now: it is
-    /// asked for again after a day, by the next run or by a retry.
+    /// Gives up a host that cannot be reached. All its URLs are lost for now: they are requested
+    /// again after a day, by the next run or by a retry.
     pub(super) fn lose_host(&mut self, id: HostId) {
         let until = self.now() + PROBE;
         let host = &mut self.frontier.hosts[id as usize];
@@ -328,12 +327,12 @@ impl Crawl {
         }
         host.read_rules();
         let robots = match &host.rules {
-            Rules::Known(robots, until) if now < *until => Arc::clone(robots),
-            Rules::Awaited => {
+            HostRules::Known(robots, until) if now < *until => Arc::clone(robots),
+            HostRules::Awaited => {
                 self.frontier.release(id, now, address, now);
                 return Ok(());
             }
-            Rules::Unknown | Rules::Known(..) | Rules::Kept(..) => {
+            HostRules::Unknown | HostRules::Known(..) | HostRules::Kept(..) => {
                 let rest = "/robots.txt".into();
                 let job = RobotsJob {
                     host: id,
@@ -397,7 +396,7 @@ impl Crawl {
         let is_barred = self.is_barred(id) || self.wait_for_address(address).is_some();
         let host = &mut self.frontier.hosts[id as usize];
         let rules = Some(&host.rules).filter(|_| !is_barred);
-        let Some(Rules::Known(robots, _)) = rules else {
+        let Some(HostRules::Known(robots, _)) = rules else {
             host.put_back(turn);
             self.frontier.release(id, now, address, now);
             return Ok(());

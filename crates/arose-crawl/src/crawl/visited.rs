@@ -179,7 +179,7 @@ impl Crawl {
                     let host = self.frontier.sites[site as usize].host;
                     self.journal.push(Event::Signals { host, quality });
                 }
-                // Another address is no other content.
+                // A move to another URL is not a change of content.
                 let is_moved = is_moved(&revisit.record, report.status);
                 record.statistics.visit(date, is_changed && !is_moved);
                 record.state = State::Live;

@@ -172,7 +172,7 @@ impl Response {
 
 /// The result of a request: a response or why there is none, and the connection if it can be used
 /// again.
-pub(crate) type Fetched = (Result<Response, Failure>, Option<Connection>);
+pub(crate) type Exchange = (Result<Response, Failure>, Option<Connection>);
 
 /// Fetches URLs of one protocol.
 ///
@@ -369,7 +369,7 @@ impl Http {
     /// A kept connection that the server has closed meanwhile is not used. If the server closes it
     /// while the request is on its way, that is a failure: the server may have received the
     /// request, and a second one would come too soon.
-    pub(crate) async fn request(&self, request: &Request, kept: Option<Connection>) -> Fetched {
+    pub(crate) async fn request(&self, request: &Request, kept: Option<Connection>) -> Exchange {
         let start = Instant::now();
         let deadline = start + self.limits.whole;
         let connection = match usable(kept).await {

@@ -17,7 +17,7 @@ use arose::focus::{LINK_BYTES, Link, LinkModel};
 use arose_dedup::disk;
 use serde::{Deserialize, Serialize};
 
-use super::{Harvest, Waiting};
+use super::{Harvest, QueuedLink};
 use crate::error::{Context, Error};
 
 const LINKS: &str = "focus.links";
@@ -65,7 +65,7 @@ pub(crate) struct FocusFiles {
 /// The contents of the files.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    pub(super) waiting: HashMap<u128, Waiting>,
+    pub(super) waiting: HashMap<u128, QueuedLink>,
     pub(super) n_slots: u32,
     pub(super) model: Option<LinkModel>,
     pub(super) head: Head,
@@ -260,7 +260,7 @@ fn parse_state(bytes: &[u8]) -> Option<(Head, LinkModel)> {
 }
 
 /// Encodes the slot of a queued URL.
-pub(super) fn slot_bytes(key: u128, waiting: &Waiting) -> [u8; SLOT] {
+pub(super) fn slot_bytes(key: u128, waiting: &QueuedLink) -> [u8; SLOT] {
     let mut bytes = Vec::with_capacity(SLOT);
     bytes.extend(key.to_le_bytes());
     bytes.extend(waiting.mass.to_le_bytes());
@@ -274,14 +274,14 @@ pub(super) fn slot_bytes(key: u128, waiting: &Waiting) -> [u8; SLOT] {
     slot
 }
 
-fn parse_slot(bytes: &[u8; SLOT], slot: u32) -> Option<(u128, Waiting)> {
+fn parse_slot(bytes: &[u8; SLOT], slot: u32) -> Option<(u128, QueuedLink)> {
     let (content, digest) = bytes.split_at(CHECKED);
     if (digest64(content) as u32).to_le_bytes() != digest {
         return None;
     }
     let key = u128::from_le_bytes(content.get(..16)?.try_into().ok()?);
     let mass = f32::from_le_bytes(content.get(16..20)?.try_into().ok()?);
-    let waiting = Waiting {
+    let waiting = QueuedLink {
         link: Link::read(content.get(LINK_AT..)?)?,
         mass,
         stays: content[20] == 1,

@@ -31,7 +31,7 @@ enum Method {
 
 /// The result of judging a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum Judged {
     /// Its score.
     Score(f32),
     /// The score will come later, under this number.
@@ -84,11 +84,11 @@ impl Judge {
     }
 
     /// Judges a page with these words.
-    pub(crate) fn judge(&self, page: PageText<'_>, words: &Words) -> Verdict {
+    pub(crate) fn judge(&self, page: PageText<'_>, words: &Words) -> Judged {
         match &self.method {
-            Method::Keywords(scorer) => Verdict::Score(lock(scorer).score(words)),
-            Method::Linear(scorer) => Verdict::Score(lock(scorer).score(words)),
-            Method::Program(program) => program.ask(page).map_or(Verdict::None, Verdict::Asked),
+            Method::Keywords(scorer) => Judged::Score(lock(scorer).score(words)),
+            Method::Linear(scorer) => Judged::Score(lock(scorer).score(words)),
+            Method::Program(program) => program.ask(page).map_or(Judged::None, Judged::Asked),
         }
     }
 

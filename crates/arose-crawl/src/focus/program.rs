@@ -54,7 +54,7 @@ pub(crate) struct PageText<'a> {
 
 /// The result for a page: its score, if it has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct ScoreReport {
     pub(crate) id: u64,
     pub(crate) score: Option<f32>,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Tally {
 #[derive(Debug)]
 pub(crate) struct Program {
     inbox: Sender<Event>,
-    outcomes: Mutex<Receiver<Outcome>>,
+    outcomes: Mutex<Receiver<ScoreReport>>,
     n_asked: AtomicU64,
     n_open: Arc<AtomicUsize>,
     pub(crate) tally: Arc<Tally>,
@@ -153,7 +153,7 @@ impl Program {
     }
 
     /// Returns the results that have arrived.
-    pub(crate) fn take(&self) -> Vec<Outcome> {
+    pub(crate) fn take(&self) -> Vec<ScoreReport> {
         let outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         outcomes.try_iter().collect()
     }
@@ -197,7 +197,7 @@ struct Watcher {
     command: Vec<String>,
     timeout: Duration,
     events: Sender<Event>,
-    outcomes: Sender<Outcome>,
+    outcomes: Sender<ScoreReport>,
     n_open: Arc<AtomicUsize>,
     tally: Arc<Tally>,
     bell: Arc<OnceLock<Arc<Notify>>>,
@@ -346,7 +346,7 @@ impl Watcher {
 
     fn answer(&self, id: u64, score: Option<f32>) {
         self.n_open.fetch_sub(1, Ordering::Relaxed);
-        let _ = self.outcomes.send(Outcome { id, score });
+        let _ = self.outcomes.send(ScoreReport { id, score });
         if let Some(bell) = self.bell.get() {
             bell.notify_one();
         }

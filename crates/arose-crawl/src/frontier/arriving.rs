@@ -2,14 +2,14 @@
 
 use super::Choice;
 use super::host::{Host, RobotsJob};
-use super::queue::{Entry, Tag};
+use super::queue::{QueueEntry, Tag};
 use crate::order::{Gift, Level};
 
 /// What is to be done with a host when it is in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Arriving {
     /// URLs to be queued, and whether they go last.
-    pub(super) queued: Vec<(Entry, bool)>,
+    pub(super) queued: Vec<(QueueEntry, bool)>,
     /// robots.txt files to be fetched there.
     pub(super) jobs: Vec<RobotsJob>,
     /// Seeds that are known and may be queued there, with their numbers.

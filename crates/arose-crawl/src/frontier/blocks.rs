@@ -12,7 +12,7 @@
 //! *Cost.* 24 bytes for each full block of [`SIZE`] entries, and room for at most [`STEP`] entries.
 //! Adding or removing takes time linear in the length, so lists must be short or grow at the end.
 
-use super::queue::Entry;
+use super::queue::QueueEntry;
 
 /// Number of entries in a full block.
 const SIZE: usize = 64;
@@ -23,14 +23,14 @@ const STEP: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     #[expect(clippy::vec_box, reason = "blocks of one size are the point")]
-    full: Vec<Box<[Entry; SIZE]>>,
+    full: Vec<Box<[QueueEntry; SIZE]>>,
     /// Fewer entries than a full block.
-    last: Vec<Entry>,
+    last: Vec<QueueEntry>,
 }
 
 impl Blocks {
     /// Returns a list of these entries.
-    pub(super) fn of(entries: &[Entry]) -> Self {
+    pub(super) fn of(entries: &[QueueEntry]) -> Self {
         let mut blocks = Self::default();
         blocks.full.reserve_exact(entries.len() / SIZE);
         let (full, last) = entries.as_chunks();
@@ -46,14 +46,14 @@ impl Blocks {
         self.full.len() * SIZE + self.last.len()
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<&Entry> {
+    pub(super) fn get(&self, at: usize) -> Option<&QueueEntry> {
         match self.full.get(at / SIZE) {
             Some(block) => block.get(at % SIZE),
             None => self.last.get(at - self.full.len() * SIZE),
         }
     }
 
-    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut Entry> {
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut QueueEntry> {
         let n_full = self.full.len();
         match self.full.get_mut(at / SIZE) {
             Some(block) => block.get_mut(at % SIZE),
@@ -61,23 +61,23 @@ impl Blocks {
         }
     }
 
-    pub(super) fn last(&self) -> Option<&Entry> {
+    pub(super) fn last(&self) -> Option<&QueueEntry> {
         self.get(self.len().checked_sub(1)?)
     }
 
     /// Returns the entries, block by block.
-    pub(super) fn slices(&self) -> impl Iterator<Item = &[Entry]> {
+    pub(super) fn slices(&self) -> impl Iterator<Item = &[QueueEntry]> {
         let full = self.full.iter().map(|block| block.as_slice());
         full.chain([self.last.as_slice()])
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &QueueEntry> {
         self.slices().flatten()
     }
 
     /// Returns the index of the first entry that is not `is_before`; all entries that are must come
     /// first.
-    pub(super) fn partition_point(&self, is_before: impl Fn(&Entry) -> bool) -> usize {
+    pub(super) fn partition_point(&self, is_before: impl Fn(&QueueEntry) -> bool) -> usize {
         let n_whole = self
             .full
             .partition_point(|block| is_before(&block[SIZE - 1]));
@@ -89,12 +89,12 @@ impl Blocks {
     }
 
     /// Adds an entry at the end.
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: QueueEntry) {
         self.insert(self.len(), entry);
     }
 
     /// Adds an entry before the one at `at`, or at the end.
-    pub(super) fn insert(&mut self, at: usize, mut entry: Entry) {
+    pub(super) fn insert(&mut self, at: usize, mut entry: QueueEntry) {
         let mut from = at % SIZE;
         for block in self.full.iter_mut().skip(at / SIZE) {
             let pushed_out = block[SIZE - 1];
@@ -106,7 +106,7 @@ impl Blocks {
             self.last.reserve_exact(STEP);
         }
         self.last.insert(from, entry);
-        if let Ok(block) = <&[Entry; SIZE]>::try_from(self.last.as_slice()) {
+        if let Ok(block) = <&[QueueEntry; SIZE]>::try_from(self.last.as_slice()) {
             self.full.reserve_exact(1);
             self.full.push(Box::new(*block));
             self.last = Vec::new();
@@ -114,7 +114,7 @@ impl Blocks {
     }
 
     /// Removes the entry at `at`; returns `None` if there are fewer entries.
-    pub(super) fn remove(&mut self, at: usize) -> Option<Entry> {
+    pub(super) fn remove(&mut self, at: usize) -> Option<QueueEntry> {
         let removed = *self.get(at)?;
         if self.last.is_empty() {
             self.last = self.full.pop()?.to_vec();
@@ -149,9 +149,9 @@ impl Blocks {
             0 => 0,
             _ => (n_bytes + 8).next_multiple_of(16).max(32),
         };
-        self.full.len() * block(SIZE * size_of::<Entry>())
+        self.full.len() * block(SIZE * size_of::<QueueEntry>())
             + block(self.full.capacity() * size_of::<usize>())
-            + block(self.last.capacity() * size_of::<Entry>())
+            + block(self.last.capacity() * size_of::<QueueEntry>())
     }
 }
 
@@ -163,12 +163,12 @@ mod tests {
     use crate::order::Weight;
     use arose::mix::SplitMix;
 
-    fn entry(place: Place) -> Entry {
-        Entry::new(Tag::of(place), place, Weight::default(), 0)
+    fn entry(place: Place) -> QueueEntry {
+        QueueEntry::new(Tag::of(place), place, Weight::default(), 0)
     }
 
     fn places(blocks: &Blocks) -> Vec<Place> {
-        blocks.iter().map(Entry::place).collect()
+        blocks.iter().map(QueueEntry::place).collect()
     }
 
     /// Whatever is inserted and removed, the list equals a vector.
@@ -188,8 +188,11 @@ mod tests {
                 assert_eq!(removed, expected);
             }
             assert_eq!(blocks.len(), model.len());
-            assert_eq!(blocks.get(at).map(Entry::place), model.get(at).copied());
-            assert_eq!(blocks.last().map(Entry::place), model.last().copied());
+            assert_eq!(
+                blocks.get(at).map(QueueEntry::place),
+                model.get(at).copied()
+            );
+            assert_eq!(blocks.last().map(QueueEntry::place), model.last().copied());
             if round % 50 == 0 {
                 assert_eq!(places(&blocks), model);
             }
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn any_length() {
         for n in [0, 1, 63, 64, 65, 127, 128, 200] {
-            let entries: Vec<Entry> = (0..n).map(entry).collect();
+            let entries: Vec<QueueEntry> = (0..n).map(entry).collect();
             let mut blocks = Blocks::of(&entries);
             assert!(places(&blocks).into_iter().eq(0..n));
             for place in [0, n / 3, n / 2, n] {

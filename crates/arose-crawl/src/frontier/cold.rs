@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-use super::host::{Host, Rules, Stage, Turn};
+use super::host::{Host, HostRules, Stage, Turn};
 use super::queue::{Queue, Tag};
 use super::{Folders, Lane};
 use crate::journal::{Decoder, push_number};
@@ -14,7 +14,9 @@ impl Host {
     /// Whether it can be stored as bytes: no request is open, and no robots.txt is to be fetched
     /// there.
     pub(super) fn can_rest(&self) -> bool {
-        self.stage != Stage::Busy && self.jobs.is_empty() && !matches!(self.rules, Rules::Awaited)
+        self.stage != Stage::Busy
+            && self.jobs.is_empty()
+            && !matches!(self.rules, HostRules::Awaited)
     }
 
     /// Appends the host as bytes.
@@ -49,9 +51,9 @@ impl Host {
         push_text(out, &self.origin);
         push_address(out, self.address);
         match &self.rules {
-            Rules::Unknown | Rules::Awaited => out.push(0),
-            Rules::Known(robots, until) => push_rules(out, &robots.to_text(), *until),
-            Rules::Kept(text, until) => push_rules(out, text, *until),
+            HostRules::Unknown | HostRules::Awaited => out.push(0),
+            HostRules::Known(robots, until) => push_rules(out, &robots.to_text(), *until),
+            HostRules::Kept(text, until) => push_rules(out, text, *until),
         }
         self.queue.write(out);
         if let Some(last) = &self.last {
@@ -104,10 +106,10 @@ impl Host {
         (host.next, host.wakes, host.asked_at, host.pace) = (next, wakes, asked_at, pace);
         host.address = read_address(&mut reader)?;
         host.rules = match reader.number()? {
-            0 => Rules::Unknown,
+            0 => HostRules::Unknown,
             _ => {
                 let until = Duration::from_nanos(reader.number()?);
-                Rules::Kept(reader.text()?.into(), until)
+                HostRules::Kept(reader.text()?.into(), until)
             }
         };
         host.queue = Queue::read(&mut reader)?;
@@ -215,7 +217,7 @@ fn read_turns(reader: &mut Decoder<'_>) -> Option<Vec<Turn>> {
 mod tests {
     use super::*;
     use crate::frontier::Novelty;
-    use crate::frontier::queue::Entry;
+    use crate::frontier::queue::QueueEntry;
     use crate::robots::Robots;
 
     fn bytes_of(host: &Host) -> Vec<u8> {
@@ -243,7 +245,10 @@ mod tests {
             trust: Level::of(0.5),
         };
         for (class, place) in [(1, 10), (0, 20), (7, 1 << 40)] {
-            host.push(Entry::new(Tag::of(place), place, weight, class), class == 1);
+            host.push(
+                QueueEntry::new(Tag::of(place), place, weight, class),
+                class == 1,
+            );
         }
         let turn = |place, n_tries| Turn {
             place,
@@ -266,9 +271,9 @@ mod tests {
         assert_eq!(check(&host), format!("{host:?}"));
         let robots = Robots::parse(b"User-agent: *\nDisallow: /x\nCrawl-delay: 2\n", "");
         let text: Box<str> = robots.to_text().into();
-        host.rules = Rules::Known(std::sync::Arc::new(robots), Duration::from_secs(9));
+        host.rules = HostRules::Known(std::sync::Arc::new(robots), Duration::from_secs(9));
         let back = check(&host);
-        host.rules = Rules::Kept(text, Duration::from_secs(9));
+        host.rules = HostRules::Kept(text, Duration::from_secs(9));
         assert_eq!(back, format!("{host:?}"));
         let mut folders = Folders::default();
         let page = Novelty {

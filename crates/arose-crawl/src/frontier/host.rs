@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::queue::{Entry, Queue, Tag};
+use super::queue::{Queue, QueueEntry, Tag};
 use super::{EntryId, Folders, Lane, Rank, SiteId};
 use crate::contain::contain;
 use crate::journal::{HostId, Place};
@@ -30,7 +30,7 @@ pub(crate) struct Host {
     /// The earliest time of the next request.
     pub(crate) next: Duration,
     pub(crate) pace: Pace,
-    pub(crate) rules: Rules,
+    pub(crate) rules: HostRules,
     /// Since when its robots.txt is not available, in seconds since 1970; 0 if it is available.
     pub(crate) unreachable_since: u64,
     /// robots.txt files to be fetched before pages, for this host or for another that redirects
@@ -85,7 +85,7 @@ pub(crate) enum Stage {
 
 /// The robots.txt rules of a host.
 #[derive(Debug, Clone)]
-pub(crate) enum Rules {
+pub(crate) enum HostRules {
     /// Not requested yet.
     Unknown,
     /// A redirect leads to another host, which is being requested.
@@ -123,7 +123,7 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// Creates the first turn of a URL.
-    fn first(entry: Entry) -> Self {
+    fn first(entry: QueueEntry) -> Self {
         Self {
             place: entry.place(),
             weight: entry.weight(),
@@ -158,7 +158,7 @@ impl Host {
             address: None,
             next: Duration::ZERO,
             pace: Pace::default(),
-            rules: Rules::Unknown,
+            rules: HostRules::Unknown,
             unreachable_since: 0,
             jobs: VecDeque::new(),
             queue: Queue::default(),
@@ -181,11 +181,11 @@ impl Host {
 
     /// Parses its rules if they are kept as text.
     pub(crate) fn read_rules(&mut self) {
-        if let Rules::Kept(text, until) = &self.rules {
+        if let HostRules::Kept(text, until) = &self.rules {
             let robots = contain(|| Robots::parse(text.as_bytes(), ""));
             self.rules = match robots {
-                Some(robots) => Rules::Known(Arc::new(robots), *until),
-                None => Rules::Unknown,
+                Some(robots) => HostRules::Known(Arc::new(robots), *until),
+                None => HostRules::Unknown,
             };
         }
     }
@@ -223,8 +223,8 @@ impl Host {
     /// Allows all URLs.
     pub(crate) fn allow_all(&mut self) {
         const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-        if !matches!(self.rules, Rules::Known(..)) {
-            self.rules = Rules::Known(Arc::new(Robots::parse(b"", "")), LONG);
+        if !matches!(self.rules, HostRules::Known(..)) {
+            self.rules = HostRules::Known(Arc::new(Robots::parse(b"", "")), LONG);
         }
     }
 
@@ -237,7 +237,7 @@ impl Host {
             .unwrap_or(default)
     }
 
-    pub(crate) fn push(&mut self, entry: Entry, is_last: bool) {
+    pub(crate) fn push(&mut self, entry: QueueEntry, is_last: bool) {
         match is_last {
             true => self.last.get_or_insert_default().push(entry),
             false => self.queue.push(entry),
@@ -294,7 +294,7 @@ impl Host {
     pub(crate) fn has_work(&self) -> bool {
         let has_queue = self.n_queued() > 0 && !self.holds_queue;
         let has_pages = has_queue || !self.retries.is_empty();
-        !self.jobs.is_empty() || has_pages && !matches!(self.rules, Rules::Awaited)
+        !self.jobs.is_empty() || has_pages && !matches!(self.rules, HostRules::Awaited)
     }
 
     fn n_queued(&self) -> usize {
@@ -308,18 +308,18 @@ impl Host {
         } else {
             self.first_entry()
         };
-        let weight = first.map(Entry::weight);
+        let weight = first.map(QueueEntry::weight);
         weight.or_else(|| self.retries.front().map(|turn| turn.weight))
     }
 
-    fn first_entry(&self) -> Option<&Entry> {
+    fn first_entry(&self) -> Option<&QueueEntry> {
         let first = self.queue.first();
         first.or_else(|| self.last.as_ref()?.first())
     }
 
     /// Returns the position of the URL whose turn it is, unless it is a failed one.
     pub(super) fn first_place(&self) -> Option<Place> {
-        self.first_entry().map(Entry::place)
+        self.first_entry().map(QueueEntry::place)
     }
 
     /// Returns the earliest time at which it may be taken from the workbench.
@@ -500,12 +500,12 @@ mod tests {
         }
     }
 
-    fn entry(place: Place, mass: f32) -> Entry {
+    fn entry(place: Place, mass: f32) -> QueueEntry {
         let weight = Weight {
             mass: Level::of(mass),
             trust: Level::NONE,
         };
-        Entry::new(Tag::of(place), place, weight, 0)
+        QueueEntry::new(Tag::of(place), place, weight, 0)
     }
 
     /// A page that fails again and again does not delay the others.

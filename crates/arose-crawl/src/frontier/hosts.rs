@@ -23,7 +23,7 @@ use super::arriving::Arriving;
 use super::host::Host;
 use super::keeper::{Done, Keeper, host_of};
 use super::outline::{Outline, Trouble};
-use super::queue::Entry;
+use super::queue::QueueEntry;
 use super::shelf::{Emptied, Segment, Shelf, Spot};
 use super::table::{NumberHash, Numbers};
 use crate::error::{Context, Error};
@@ -344,7 +344,7 @@ impl Hosts {
     }
 
     /// Queues a URL at a host that is being read.
-    pub(super) fn queue(&mut self, id: HostId, entry: Entry, is_last: bool) {
+    pub(super) fn queue(&mut self, id: HostId, entry: QueueEntry, is_last: bool) {
         self.arriving(id).queued.push((entry, is_last));
     }
 
@@ -372,7 +372,7 @@ impl Hosts {
         self.arrived.pop_front()
     }
 
-    /// As [`Self::next_arrived`], but waits if a host is being read.
+    /// Like [`Self::next_arrived`], but waits if a host is being read.
     pub(crate) fn wait_arrived(&mut self) -> Result<Option<(HostId, Box<Arriving>)>, Error> {
         while self.arrived.is_empty() && self.n_arriving() > 0 {
             let done = self.next_done()?;
@@ -509,7 +509,8 @@ impl Hosts {
         }
     }
 
-    /// Shows a host, which stays where it is. Nothing must be queued for when it is in memory.
+    /// Passes a host to `show`; a host that is not in memory is read for that and not kept. Nothing
+    /// must be waiting for the host to be read into memory.
     pub(crate) fn show<T>(&self, id: HostId, show: impl FnOnce(&Host) -> T) -> T {
         match self.slots[id as usize].host.get() {
             Some(host) => show(host),
@@ -585,12 +586,12 @@ mod tests {
     use crate::order::{Level, Weight};
     use arose::mix::{SplitMix, mix};
 
-    fn entry(n: u64) -> Entry {
+    fn entry(n: u64) -> QueueEntry {
         let weight = Weight {
             mass: Level::of((n % 3) as f32),
             trust: Level::NONE,
         };
-        Entry::new(Tag::of(n), n + 1, weight, 0)
+        QueueEntry::new(Tag::of(n), n + 1, weight, 0)
     }
 
     fn bytes_of(host: &Host) -> Vec<u8> {

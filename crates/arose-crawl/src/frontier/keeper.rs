@@ -38,8 +38,8 @@ pub(super) enum Done {
 pub(super) struct Keeper {
     jobs: Option<Sender<Job>>,
     done: Receiver<Done>,
-    /// Hosts to be read that the thread has not been asked for.
-    asked: Vec<(HostId, Spot)>,
+    /// Hosts to be read that were not sent to the thread yet.
+    unsent: Vec<(HostId, Spot)>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -61,7 +61,7 @@ impl Keeper {
         Self {
             jobs: Some(jobs),
             done,
-            asked: Vec::with_capacity(GROUP),
+            unsent: Vec::with_capacity(GROUP),
             thread: Some(thread),
         }
     }
@@ -79,17 +79,17 @@ impl Keeper {
 
     /// Reads a host together with others, at the latest after the next [flush](Self::flush).
     pub(super) fn read(&mut self, id: HostId, spot: Spot) {
-        self.asked.push((id, spot));
-        if self.asked.len() >= GROUP {
+        self.unsent.push((id, spot));
+        if self.unsent.len() >= GROUP {
             self.flush();
         }
     }
 
-    /// Asks for the hosts to be read.
+    /// Sends the hosts to be read to the thread.
     pub(super) fn flush(&mut self) {
-        if !self.asked.is_empty() {
-            let asked = std::mem::replace(&mut self.asked, Vec::with_capacity(GROUP));
-            self.send(Job::Read(asked));
+        if !self.unsent.is_empty() {
+            let hosts = std::mem::replace(&mut self.unsent, Vec::with_capacity(GROUP));
+            self.send(Job::Read(hosts));
         }
     }
 

@@ -51,14 +51,14 @@ use crate::url::NormalUrl;
 
 pub(crate) use arriving::Arriving;
 pub(crate) use folders::{Folders, Novelty, PROBE};
-pub(crate) use host::{Host, RECALLED, RobotsJob, Rules, Stage, Turn};
+pub(crate) use host::{Host, HostRules, RECALLED, RobotsJob, Stage, Turn};
 pub(crate) use hosts::{Hosts, nameless};
 use outline::Outline;
 pub(crate) use quality::{Conduct, LOW, SPAM, Templates};
-pub(crate) use queue::{Entry, MAX_PLACE, Queue, Tag};
+pub(crate) use queue::{MAX_PLACE, Queue, QueueEntry, Tag};
 pub(crate) use ranking::{Arrival, Scale};
-pub(crate) use site::{Site, SiteId};
-pub(crate) use standing::Waiting;
+pub(crate) use site::{SiteId, SiteState};
+pub(crate) use standing::QueuedUrl;
 pub use standing::{SiteQuality, SiteStanding, Standing};
 use table::{Flags, Numbers};
 pub(crate) use workbench::{Choice, EntryId, Judgement, Lane, Rank, Workbench};
@@ -73,7 +73,7 @@ const MAX_WATCHED: usize = 20_000;
 #[derive(Debug)]
 pub(crate) struct Frontier {
     pub(crate) hosts: Hosts,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<SiteState>,
     by_site: Numbers,
     pub(crate) bench: Workbench,
     budget: Budget,
@@ -259,14 +259,14 @@ impl Frontier {
             return site;
         }
         let site = sites.len() as SiteId;
-        sites.push(Site::new(hash));
+        sites.push(SiteState::new(hash));
         self.by_site.insert(site, |site| sites[site as usize].hash);
         site
     }
 
     /// Puts a URL into the queue of its host.
     pub(crate) fn push(&mut self, queued: &Queued<'_>, tag: Tag, place: Place) {
-        let entry = Entry::new(tag, place, queued.weight, queued.class);
+        let entry = QueueEntry::new(tag, place, queued.weight, queued.class);
         match self.hosts.bring(queued.host) {
             true => self.hosts[queued.host as usize].push(entry, queued.is_last),
             false => self.hosts.queue(queued.host, entry, queued.is_last),
@@ -408,7 +408,7 @@ impl Frontier {
         if host.stage != Stage::Rest && !is_woken {
             return;
         }
-        let is_awaited = matches!(host.rules, Rules::Awaited);
+        let is_awaited = matches!(host.rules, HostRules::Awaited);
         if !has_work && (is_awaited || self.wants_lost_only || !host.sleeps()) {
             return;
         }
@@ -572,7 +572,13 @@ impl Frontier {
 }
 
 /// Decides what happens to an entry of the workbench whose turn it is.
-fn judge(host: &mut Host, entry: EntryId, rank: Rank, sites: &[Site], scale: Scale) -> Judgement {
+fn judge(
+    host: &mut Host,
+    entry: EntryId,
+    rank: Rank,
+    sites: &[SiteState],
+    scale: Scale,
+) -> Judgement {
     if host.entry != entry {
         return Judgement::Outdated;
     }
@@ -585,7 +591,7 @@ fn judge(host: &mut Host, entry: EntryId, rank: Rank, sites: &[Site], scale: Sca
 }
 
 /// Returns the rank of a host: that of the next request to it.
-fn rank_of(host: &Host, sites: &[Site], scale: Scale) -> Rank {
+fn rank_of(host: &Host, sites: &[SiteState], scale: Scale) -> Rank {
     if !host.jobs.is_empty() {
         return Rank::MAX;
     }

@@ -67,7 +67,7 @@ impl Tag {
 /// A queued URL.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, packed)]
-pub(crate) struct Entry {
+pub(crate) struct QueueEntry {
     /// The upper bits of the tag.
     high: [u8; 3],
     /// Ordered so that the largest comes first: 12 bits for the mass, moved by the class from a
@@ -76,7 +76,7 @@ pub(crate) struct Entry {
     rest: u64,
 }
 
-impl Entry {
+impl QueueEntry {
     pub(crate) fn new(tag: Tag, place: Place, weight: Weight, class: u8) -> Self {
         let mut entry = Self::with(tag, place, u64::from(class & 7) << CLASS);
         entry.set(weight);
@@ -158,7 +158,7 @@ impl Queue {
     }
 
     /// Adds a URL, which must not be in the queue.
-    pub(crate) fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: QueueEntry) {
         if self.n == 0 {
             *self = Self {
                 buckets: vec![Blocks::default()],
@@ -186,7 +186,7 @@ impl Queue {
     }
 
     /// Returns the first URL.
-    pub(super) fn first(&self) -> Option<&Entry> {
+    pub(super) fn first(&self) -> Option<&QueueEntry> {
         if self.is_list {
             let waiting = self.iter();
             return waiting.max_by_key(|entry| entry.rank());
@@ -196,7 +196,7 @@ impl Queue {
     }
 
     /// Removes the first URL and returns it.
-    pub(super) fn pop(&mut self) -> Option<Entry> {
+    pub(super) fn pop(&mut self) -> Option<QueueEntry> {
         self.divide();
         let (at, found) = self.find_first()?;
         let bucket = &mut self.buckets[at];
@@ -228,7 +228,7 @@ impl Queue {
 
     /// Splits a bucket.
     fn cut(&mut self, at: usize) {
-        let entries: Vec<Entry> = self.buckets[at].iter().copied().collect();
+        let entries: Vec<QueueEntry> = self.buckets[at].iter().copied().collect();
         let (first, second) = entries.split_at(FULL / 2);
         // Its blocks are freed first, so that the halves get them.
         self.buckets[at] = Blocks::default();
@@ -255,7 +255,7 @@ impl Queue {
         let mut leaves = self.tops.split_off(self.buckets.len());
         let next = self.buckets.remove(left + 1);
         let bucket = &mut self.buckets[left];
-        let entries: Vec<Entry> = bucket.iter().chain(next.iter()).copied().collect();
+        let entries: Vec<QueueEntry> = bucket.iter().chain(next.iter()).copied().collect();
         *bucket = Blocks::of(&entries);
         let best = leaves.remove(left + 1);
         leaves[left] = leaves[left].max(best);
@@ -284,7 +284,11 @@ impl Queue {
         })
     }
 
-    fn change(&mut self, tag: Tag, to: impl FnOnce(&Entry) -> Weight) -> Option<(Place, Weight)> {
+    fn change(
+        &mut self,
+        tag: Tag,
+        to: impl FnOnce(&QueueEntry) -> Weight,
+    ) -> Option<(Place, Weight)> {
         let (bucket, at) = self.find_tag(tag)?;
         let entry = self.buckets[bucket].get_mut(at)?;
         let weight = to(entry);
@@ -321,7 +325,7 @@ impl Queue {
     }
 
     /// Removes the URL at a position.
-    pub(super) fn remove(&mut self, place: Place) -> Option<Entry> {
+    pub(super) fn remove(&mut self, place: Place) -> Option<QueueEntry> {
         let entry = self.find(place)?;
         let removed = *entry;
         entry.remove();
@@ -338,7 +342,7 @@ impl Queue {
         self.find(place).map(|entry| entry.set(weight)).is_some()
     }
 
-    fn find(&mut self, place: Place) -> Option<&mut Entry> {
+    fn find(&mut self, place: Place) -> Option<&mut QueueEntry> {
         self.line_up();
         let list = self.buckets.first_mut()?;
         let found = list.partition_point(|entry| entry.place() < place);
@@ -356,7 +360,7 @@ impl Queue {
     }
 
     /// Returns all URLs, in any order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &QueueEntry> {
         let all = self.buckets.iter().flat_map(Blocks::iter);
         all.filter(|entry| !entry.is_removed())
     }
@@ -373,8 +377,8 @@ impl Queue {
         if !std::mem::take(&mut self.is_list) {
             return;
         }
-        let mut list: Vec<Entry> = self.iter().copied().collect();
-        list.sort_unstable_by_key(Entry::key);
+        let mut list: Vec<QueueEntry> = self.iter().copied().collect();
+        list.sort_unstable_by_key(QueueEntry::key);
         self.buckets.clear();
         self.buckets = match list.len() > FULL {
             true => list.chunks(FULL * 3 / 4).map(Blocks::of).collect(),
@@ -389,8 +393,8 @@ impl Queue {
         if self.is_list || self.buckets.is_empty() {
             return;
         }
-        let mut list: Vec<Entry> = self.iter().copied().collect();
-        list.sort_unstable_by_key(Entry::place);
+        let mut list: Vec<QueueEntry> = self.iter().copied().collect();
+        list.sort_unstable_by_key(QueueEntry::place);
         self.buckets.clear();
         (self.buckets, self.tops) = (vec![Blocks::of(&list)], Vec::new());
         self.is_list = true;
@@ -439,9 +443,9 @@ impl Queue {
     /// Appends the queue as bytes. Positions ascend, so the difference to the previous one is
     /// short.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let mut entries: Vec<Entry> = self.iter().copied().collect();
+        let mut entries: Vec<QueueEntry> = self.iter().copied().collect();
         if !self.is_list {
-            entries.sort_unstable_by_key(Entry::place);
+            entries.sort_unstable_by_key(QueueEntry::place);
         }
         push_number(out, entries.len() as u64);
         let mut before = 0;
@@ -474,7 +478,7 @@ impl Queue {
             let weight = u64::from(u32::from_le_bytes([a, b, c, 0]));
             let others = weight >> LOW << STEPS_AT | weight & OTHERS;
             let tag = Tag::from_number(u32::from_be_bytes(tag));
-            queue.buckets[0].push(Entry::with(tag, place, others));
+            queue.buckets[0].push(QueueEntry::with(tag, place, others));
             queue.n += 1;
         }
         Some(queue)
@@ -491,9 +495,9 @@ fn best(entries: &Blocks) -> u64 {
 }
 
 /// Returns the URLs of a list that are not removed and that are to stay.
-fn those(list: &Blocks, mut stay: impl FnMut(&Entry) -> bool) -> Blocks {
+fn those(list: &Blocks, mut stay: impl FnMut(&QueueEntry) -> bool) -> Blocks {
     let entries = list.iter().filter(|entry| !entry.is_removed());
-    let entries: Vec<Entry> = entries.filter(|entry| stay(entry)).copied().collect();
+    let entries: Vec<QueueEntry> = entries.filter(|entry| stay(entry)).copied().collect();
     Blocks::of(&entries)
 }
 
@@ -522,7 +526,7 @@ mod tests {
     /// Returns the first URL according to an unsorted list.
     fn first(model: &BTreeMap<Place, (Weight, u8)>) -> Option<Place> {
         let rank =
-            |weight: Weight, class| Entry::new(tag(0), 0, weight, class).rank() >> PLACE_BITS;
+            |weight: Weight, class| QueueEntry::new(tag(0), 0, weight, class).rank() >> PLACE_BITS;
         let all = model.iter().rev();
         all.max_by_key(|(_, (weight, class))| rank(*weight, *class))
             .map(|(&place, _)| place)
@@ -541,13 +545,13 @@ mod tests {
                 n if n < growth => {
                     place += 1 + random.below(1 << 20);
                     let entry = (weight(random.below(50) as f32 / 7.0), (place % 8) as u8);
-                    queue.push(Entry::new(tag(place), place, entry.0, entry.1));
-                    let entry = (Entry::new(tag(0), 0, entry.0, 0).weight(), entry.1);
+                    queue.push(QueueEntry::new(tag(place), place, entry.0, entry.1));
+                    let entry = (QueueEntry::new(tag(0), 0, entry.0, 0).weight(), entry.1);
                     model.insert(place, entry);
                 }
                 n if n < 8 => {
                     let expected = first(&model);
-                    assert_eq!(queue.first().map(Entry::place), expected);
+                    assert_eq!(queue.first().map(QueueEntry::place), expected);
                     let found = queue.pop().map(|entry| entry.place());
                     assert_eq!(found, expected, "{round}");
                     expected.map(|place| model.remove(&place));
@@ -607,7 +611,7 @@ mod tests {
     fn many_masses() {
         let mut queue = Queue::default();
         for n in 0..200_000_u64 {
-            queue.push(Entry::new(tag(n), n, weight(1.0 + n as f32), 0));
+            queue.push(QueueEntry::new(tag(n), n, weight(1.0 + n as f32), 0));
             if n % 2 == 1 {
                 let mass = (n * 7919 % 1000) as f32;
                 queue.give(tag(n * 31 % n), n, gift(mass));
@@ -625,11 +629,11 @@ mod tests {
     /// Eleven bytes per URL, and little spare capacity.
     #[test]
     fn issue_26_urls_are_small() {
-        assert_eq!(size_of::<Entry>(), 11);
+        assert_eq!(size_of::<QueueEntry>(), 11);
         for n_urls in [100, 500, 3000, 100_000] {
             let mut queue = Queue::default();
             for n in 0..n_urls {
-                queue.push(Entry::new(tag(n), n, weight(1.0), 0));
+                queue.push(QueueEntry::new(tag(n), n, weight(1.0), 0));
                 queue.give(tag(n), n, gift(1.0));
             }
             // A block of memory has a header of eight bytes and is rounded up to sixteen.
@@ -650,7 +654,7 @@ mod tests {
     fn issue_26_equal_tags() {
         let mut queue = Queue::default();
         for n in 0..20_000 {
-            queue.push(Entry::new(tag(n % 3), n, weight(1.0), 0));
+            queue.push(QueueEntry::new(tag(n % 3), n, weight(1.0), 0));
             queue.give(tag(0), 0, gift(0.1));
         }
         assert!(queue.buckets.iter().all(|bucket| bucket.len() <= FULL));
@@ -666,12 +670,12 @@ mod tests {
             mass: Level::MOST,
             trust: Level::MOST,
         };
-        let entry = Entry::new(tag(1), MAX_PLACE, most, 7);
+        let entry = QueueEntry::new(tag(1), MAX_PLACE, most, 7);
         assert_eq!((entry.place(), entry.class()), (MAX_PLACE, 7));
         assert!((entry.weight().mass.amount() / 2048.0 - 1.0).abs() < 3e-3);
         assert_eq!(entry.weight().trust.amount(), 1024.0);
-        assert!(entry.rank() > Entry::new(tag(1), MAX_PLACE - 1, most, 6).rank());
-        let least = Entry::new(tag(1), MAX_PLACE, Weight::default(), 1);
+        assert!(entry.rank() > QueueEntry::new(tag(1), MAX_PLACE - 1, most, 6).rank());
+        let least = QueueEntry::new(tag(1), MAX_PLACE, Weight::default(), 1);
         assert!(least.rank() > 0 && !least.is_removed());
     }
 }

@@ -10,7 +10,7 @@ pub(crate) type SiteId = u32;
 
 /// A registrable domain by default, in 24 bytes.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct SiteState {
     /// The digest of its name.
     pub(crate) hash: u64,
     /// Number of pages requested.
@@ -22,7 +22,7 @@ pub(crate) struct Site {
     pub(crate) trust: f32,
 }
 
-impl Site {
+impl SiteState {
     pub(crate) fn new(hash: u64) -> Self {
         Self {
             hash,

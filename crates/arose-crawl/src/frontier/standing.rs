@@ -61,7 +61,7 @@ pub struct SiteQuality {
 
 /// A queued URL and its position.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedUrl {
     pub(crate) host: HostId,
     pub(crate) place: Place,
     turn: Turn,
@@ -70,7 +70,7 @@ pub(crate) struct Waiting {
 
 impl Frontier {
     /// Returns the `n` URLs with the highest priority, highest first.
-    pub(crate) fn most_important(&mut self, n: usize) -> Result<Vec<Waiting>, Error> {
+    pub(crate) fn most_important(&mut self, n: usize) -> Result<Vec<QueuedUrl>, Error> {
         let mut best: BinaryHeap<Reverse<(u64, Reverse<Place>, HostId)>> = BinaryHeap::new();
         for host in 0..self.hosts.len() as HostId {
             if !self.hosts.may_have_work(host) {
@@ -95,10 +95,10 @@ impl Frontier {
     }
 
     /// Returns the URL at a position of a host, if it is queued.
-    pub(crate) fn waiting(&self, host: HostId, place: Place) -> Option<Waiting> {
+    pub(crate) fn waiting(&self, host: HostId, place: Place) -> Option<QueuedUrl> {
         let mut all = self.hosts[host as usize].waiting();
         let (turn, is_last) = all.find(|(turn, _)| turn.place == place)?;
-        Some(Waiting {
+        Some(QueuedUrl {
             host,
             place,
             turn,
@@ -107,7 +107,7 @@ impl Frontier {
     }
 
     /// Returns the URL whose turn it is at a host, if the host is in memory.
-    pub(crate) fn best_of(&self, host: HostId) -> Option<Waiting> {
+    pub(crate) fn best_of(&self, host: HostId) -> Option<QueuedUrl> {
         if !self.hosts.is_warm(host) {
             return None;
         }
@@ -141,7 +141,7 @@ impl Frontier {
     }
 
     /// Explains the position of a queued URL.
-    pub(crate) fn standing(&self, waiting: Waiting, rest: &str) -> Standing {
+    pub(crate) fn standing(&self, waiting: QueuedUrl, rest: &str) -> Standing {
         let host = &self.hosts[waiting.host as usize];
         let site = self.site_as(host.site, site_of(&host.origin));
         let mass = f64::from(waiting.turn.weight.mass.amount());

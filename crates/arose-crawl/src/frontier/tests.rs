@@ -88,7 +88,7 @@ fn taken(frontier: &mut Frontier, now: Duration) -> Option<HostId> {
     })
 }
 
-fn site(frontier: &mut Frontier, host: HostId) -> &mut Site {
+fn site(frontier: &mut Frontier, host: HostId) -> &mut SiteState {
     let site = frontier.hosts[host as usize].site;
     &mut frontier.sites[site as usize]
 }

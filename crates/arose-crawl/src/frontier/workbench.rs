@@ -94,7 +94,7 @@ pub(crate) struct Workbench {
 
 /// A host in its queue, ordered by time and then by insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
+struct WaitingHost {
     time: Duration,
     entry: EntryId,
     host: HostId,
@@ -115,11 +115,11 @@ struct Address {
 /// The hosts of an IP address in one lane.
 #[derive(Debug, Default)]
 struct Queue {
-    hosts: BinaryHeap<Reverse<Waiting>>,
+    hosts: BinaryHeap<Reverse<WaitingHost>>,
     /// Its item among those whose time has not come.
     item: Option<(Duration, EntryId)>,
     /// The host that represents it among the ready ones.
-    chosen: Option<Waiting>,
+    chosen: Option<WaitingHost>,
 }
 
 impl Queue {
@@ -133,7 +133,7 @@ impl Queue {
     }
 
     /// Chooses the best host among those that have waited longest.
-    fn choose(&mut self, now: Duration) -> Option<Waiting> {
+    fn choose(&mut self, now: Duration) -> Option<WaitingHost> {
         let mut others = Vec::new();
         while let Some(&Reverse(host)) = self.hosts.peek()
             && host.time <= now
@@ -204,7 +204,7 @@ impl Workbench {
         if queue.chosen.is_some_and(|chosen| chosen.rank < rank) {
             queue.put_back();
         }
-        queue.hosts.push(Reverse(Waiting {
+        queue.hosts.push(Reverse(WaitingHost {
             time,
             entry: self.n_pushed,
             host,
@@ -242,7 +242,7 @@ impl Workbench {
                     (Judgement::Lower(rank), _) => {
                         self.n_entries += 1;
                         if let Some(queue) = self.addresses[number].queue_mut(lane) {
-                            queue.hosts.push(Reverse(Waiting { rank, ..host }));
+                            queue.hosts.push(Reverse(WaitingHost { rank, ..host }));
                         }
                     }
                     (Judgement::Fine | Judgement::Outdated, _) => {}
@@ -294,7 +294,7 @@ impl Workbench {
     }
 
     /// Takes the best host of a lane out of its queue.
-    fn pop(&mut self, lane: Lane) -> Option<(usize, Waiting)> {
+    fn pop(&mut self, lane: Lane) -> Option<(usize, WaitingHost)> {
         self.drop_outdated(lane);
         let (.., number) = self.ready[lane as usize].pop()?;
         let host = self.addresses[number].queue_mut(lane)?.chosen.take()?;

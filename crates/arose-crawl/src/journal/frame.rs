@@ -22,7 +22,7 @@ use super::{Event, Place};
 use crate::error::{Context, Error};
 
 pub(super) const MAGIC: &[u8; 8] = b"arosejrn";
-/// 9 since records of pages have no sketch.
+/// Since version 9, records of pages have no sketch.
 pub(super) const VERSION: u64 = 9;
 /// Magic, version, and two notes of how much of the file was synced.
 pub(super) const PREAMBLE: u64 = 48;

@@ -9,7 +9,7 @@ use arose_corpus::{html, payload};
 use super::{Job, Reader, Report};
 use crate::archive::Note;
 use crate::fingerprint::Fingerprint;
-use crate::focus::{PageText, Verdict};
+use crate::focus::{Judged, PageText};
 
 /// The data of a response for a focus.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct OnTopic {
     /// The archive record that the scores belong to.
     pub(crate) note: Note,
     /// The words of the page and its verdict; `None` if it has no text.
-    pub(crate) page: Option<(Words, Verdict)>,
+    pub(crate) page: Option<(Words, Judged)>,
     /// New words of anchors, so that people can read the learned model.
     pub(crate) names: Vec<(u64, Box<str>)>,
 }

@@ -2,7 +2,7 @@
 
 use arose::mix::mix;
 
-use crate::frontier::{Entry, Queue, Tag};
+use crate::frontier::{Queue, QueueEntry, Tag};
 use crate::order::{BASE, Gift, Level, Weight};
 
 /// The queues of some hosts, in memory and without the rest of a crawl.
@@ -34,7 +34,7 @@ impl Queues {
             trust: Level::NONE,
         };
         // As far apart as URLs are in a journal.
-        queue.push(Entry::new(Tag::of(n), 100 * n, weight, 0));
+        queue.push(QueueEntry::new(Tag::of(n), 100 * n, weight, 0));
         if n.is_multiple_of(4) {
             let gift = Gift {
                 mass: 0.1,

@@ -210,7 +210,7 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// As [`Seen::open`], and if sorted runs include later commits.
+    /// Those of [`Seen::open`], and if sorted runs include later commits.
     pub fn open_until(folder: &Path, config: SeenConfig, until: u64) -> Result<Self, Error> {
         disk::create_folder(folder).context("creating", folder)?;
         let lock = lock(folder)?;
@@ -350,7 +350,7 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// As [`Seen::commit`].
+    /// Those of [`Seen::commit`].
     pub fn commit_as(&mut self, mark: u64) -> Result<(), Error> {
         self.commit_first(self.n_new, mark)
     }
@@ -360,7 +360,7 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// As [`Seen::commit`].
+    /// Those of [`Seen::commit`].
     pub fn commit_first(&mut self, n_new: u64, mark: u64) -> Result<(), Error> {
         if let Some(strings) = &mut self.strings {
             strings.write()?;
@@ -392,7 +392,7 @@ impl Seen {
     ///
     /// # Errors
     ///
-    /// As [`Seen::commit`].
+    /// Those of [`Seen::commit`].
     pub fn sync(&mut self) -> Result<(), Error> {
         self.commit()?;
         self.sync_committed()

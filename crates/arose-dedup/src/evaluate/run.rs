@@ -39,7 +39,7 @@ use arose::rule::SiteRelation;
 use super::Error;
 use super::metric::ratio;
 use super::plant::FamilyKind;
-use output::{Documents, FoundPair, Settings};
+use output::{Documents, FoundPair, RunSettings};
 use truth::{True, Truth};
 
 /// A run and its ground truth.
@@ -195,7 +195,7 @@ impl Removal {
 ///
 /// If a file cannot be read, or if ground truth and run are about different corpora.
 pub fn score(config: &ScoreConfig) -> Result<RunScore, Error> {
-    let settings = Settings::read(&config.folder)?;
+    let settings = RunSettings::read(&config.folder)?;
     let fallback = || Threshold::new(0.8).expect("it lies in 0..=1");
     let threshold = config
         .threshold

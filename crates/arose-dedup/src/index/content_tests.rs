@@ -44,21 +44,21 @@ fn prose(seed: u64, n: usize) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-struct Page {
+struct TestPage {
     url: String,
     host: String,
     text: String,
 }
 
-fn page(host: &str, name: impl std::fmt::Display, text: String) -> Page {
-    Page {
+fn page(host: &str, name: impl std::fmt::Display, text: String) -> TestPage {
+    TestPage {
         url: format!("http://{host}/{name}"),
         host: host.to_owned(),
         text,
     }
 }
 
-impl Page {
+impl TestPage {
     fn sketch(&self, index: &Index) -> Sketch {
         let sketcher = Sketcher::new(index.settings());
         let sketch = sketcher.sketch(&self.text, Some(&self.host));
@@ -74,9 +74,9 @@ impl Page {
 }
 
 /// Pages of three sites, each with a frame of its own. Some pages are versions of others.
-fn pages(n: u64) -> Vec<Page> {
+fn pages(n: u64) -> Vec<TestPage> {
     let mut random = SplitMix::new(24);
-    let mut pages: Vec<Page> = Vec::new();
+    let mut pages: Vec<TestPage> = Vec::new();
     for number in 0..n {
         let site = random.below(3);
         let frame = prose(1000 + site, 60);
@@ -98,7 +98,7 @@ fn pages(n: u64) -> Vec<Page> {
 type Known = BTreeMap<(String, u64), BTreeSet<String>>;
 
 /// A page by the definition, weighed by the pages of its site seen so far.
-fn weighed(page: &Page, known: &Known) -> Text {
+fn weighed(page: &TestPage, known: &Known) -> Text {
     let shingles = page.shingles();
     let weigher = Weigher::online();
     let mut weights = Vec::new();
@@ -224,8 +224,8 @@ fn issue_24_a_template_becomes_known() {
 }
 
 /// All documents found for all pages.
-fn answers(index: &Index, pages: &[Page]) -> Vec<Vec<Match>> {
-    let ask = |page: &Page| index.query(&page.sketch(index)).unwrap();
+fn answers(index: &Index, pages: &[TestPage]) -> Vec<Vec<Match>> {
+    let ask = |page: &TestPage| index.query(&page.sketch(index)).unwrap();
     pages.iter().map(ask).collect()
 }
 
@@ -334,7 +334,7 @@ fn issue_24_a_query_compares_few_documents() {
         let text = format!("{frame} {}", prose(10 + number, 16));
         page("shop.example", number, text)
     };
-    let pages: Vec<Page> = (0..3000).map(catalog).collect();
+    let pages: Vec<TestPage> = (0..3000).map(catalog).collect();
     let sketches: Vec<Sketch> = pages.iter().map(|page| page.sketch(&index)).collect();
     let documents = pages.iter().zip(&sketches);
     let documents: Vec<_> = documents

@@ -368,12 +368,12 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Takes numbers from the front of bytes, which may be too few.
-pub(super) struct Fields<'a> {
+pub(super) struct NumberReader<'a> {
     rest: &'a [u8],
     path: &'a Path,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> NumberReader<'a> {
     pub(super) fn new(bytes: &'a [u8], path: &'a Path) -> Self {
         Self { rest: bytes, path }
     }

@@ -18,7 +18,7 @@ use super::own::{self, Weighing};
 use super::settings::{FeatureKeys, Kind, N_FEATURES, Settings};
 use super::sketch::{Sketch, samples_of};
 use crate::marks::MarkTables;
-use crate::scheme::{Bands, Tables as _};
+use crate::scheme::{Bands, KeyTables as _};
 
 /// Number of bits of a hash that an index stores. Among `n` entries, a key that is not in the index
 /// matches `n / 2^35` by chance: 0.012 for 20 million documents of 20 keys.
@@ -32,7 +32,7 @@ pub(super) fn prefix_of(key: u64) -> u64 {
 
 /// Computes keys and compares candidates.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct KeyPlan {
     pub(super) settings: Settings,
     /// Number of words of a sketch.
     pub(super) n_words: usize,
@@ -55,7 +55,7 @@ const NAMES: usize = 0;
 const DIGESTS: usize = 1;
 const FIRST_OF_SKETCH: usize = 2;
 
-impl Plan {
+impl KeyPlan {
     pub(super) fn new(settings: &Settings) -> Self {
         let (n_words, policy) = (settings.n_words(), settings.policy());
         let n_tables = FIRST_OF_SKETCH + N_FEATURES.max(20) + n_words.max(64);

@@ -16,13 +16,13 @@ use std::sync::Arc;
 use arose::digest::{Digest, digest64};
 
 use super::Error;
-use super::file::{Content, Fields, PREAMBLE_BYTES, u32_at, u64_at};
+use super::file::{Content, NumberReader, PREAMBLE_BYTES, u32_at, u64_at};
 use super::sketch::{Pairs, SiteTag, Sketch};
 use crate::disk::File;
 
 /// One change.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Change {
+pub(super) enum LogChange {
     Insert(String, Sketch),
     /// The document in this row was removed.
     Remove(u32),
@@ -166,7 +166,7 @@ impl Frame {
 pub(super) fn replay(
     path: &Path,
     n_safe: u64,
-    mut apply: impl FnMut(Change) -> Result<(), Error>,
+    mut apply: impl FnMut(LogChange) -> Result<(), Error>,
 ) -> Result<u64, Error> {
     let file = fs::File::open(path).map_err(Error::io("open", path))?;
     let mut file = BufReader::new(file);
@@ -201,9 +201,9 @@ pub(super) fn replay(
             }
             return Err(Error::damaged(path, format!("bad frame at byte {place}")));
         }
-        let mut fields = Fields::new(&body, path);
+        let mut fields = NumberReader::new(&body, path);
         while !fields.is_empty() {
-            apply(Change::decode(&mut fields, path)?)?;
+            apply(LogChange::decode(&mut fields, path)?)?;
         }
         place += HEAD_BYTES as u64 + n;
     }
@@ -239,8 +239,8 @@ fn is_blank(file: &mut impl BufRead, path: &Path) -> Result<bool, Error> {
     }
 }
 
-impl Change {
-    fn decode(fields: &mut Fields<'_>, path: &Path) -> Result<Self, Error> {
+impl LogChange {
+    fn decode(fields: &mut NumberReader<'_>, path: &Path) -> Result<Self, Error> {
         let kind = fields.u8()?;
         match kind {
             1 | 4 => {
@@ -281,11 +281,11 @@ fn push_all(bytes: &mut Vec<u8>, numbers: &[u64]) {
         .for_each(|number| bytes.extend(number.to_le_bytes()));
 }
 
-fn numbers(fields: &mut Fields<'_>, n: u32) -> Result<Vec<u64>, Error> {
+fn numbers(fields: &mut NumberReader<'_>, n: u32) -> Result<Vec<u64>, Error> {
     (0..n).map(|_| fields.u64()).collect()
 }
 
-fn pairs(fields: &mut Fields<'_>) -> Result<Pairs, Error> {
+fn pairs(fields: &mut NumberReader<'_>) -> Result<Pairs, Error> {
     let has_page = fields.u8()? != 0;
     let page = fields.u64()?;
     let n = fields.u32()?;

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::Error;
-use super::file::{Content, Fields, read_sealed, sync_folder, write_sealed};
+use super::file::{Content, NumberReader, read_sealed, sync_folder, write_sealed};
 use super::settings::Settings;
 
 /// The files of an index.
@@ -92,7 +92,7 @@ impl Manifest {
             });
         }
         let (body, _) = read_sealed(Content::Manifest, &path)?;
-        let mut fields = Fields::new(&body, &path);
+        let mut fields = NumberReader::new(&body, &path);
         let settings = Settings::decode(&mut fields)?;
         let manifest = Self {
             settings,
@@ -124,7 +124,7 @@ impl Manifest {
     }
 }
 
-fn parts(fields: &mut Fields<'_>) -> Result<Vec<Part>, Error> {
+fn parts(fields: &mut NumberReader<'_>) -> Result<Vec<Part>, Error> {
     let mut parts = Vec::new();
     for _ in 0..fields.u32()? {
         parts.push(Part {

@@ -15,7 +15,7 @@
 
 use std::path::Path;
 
-use super::log::{self, Change, Frame, Log};
+use super::log::{self, Frame, Log, LogChange};
 use super::records::MAX_NAME;
 use super::{Error, GROUP, Index, Sketch, own};
 
@@ -76,9 +76,9 @@ impl Index {
         let mut is_whole = false;
         log::replay(path, u64::MAX, |change| {
             match change {
-                Change::Insert(name, sketch) => group.push((name, sketch)),
-                Change::Remove(_) => is_whole = true,
-                Change::Count(keys) => pages.push(keys),
+                LogChange::Insert(name, sketch) => group.push((name, sketch)),
+                LogChange::Remove(_) => is_whole = true,
+                LogChange::Count(keys) => pages.push(keys),
             }
             if pages.len() == GROUP || !group.is_empty() || is_whole {
                 self.shared.count_pages(&pages)?;

@@ -13,7 +13,7 @@ use arose::digest::{Digest, digest64};
 
 use super::Error;
 use super::file::{
-    Allowance, Content, Fields, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES, u32_at, u64_at,
+    Allowance, Content, NumberReader, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES, u32_at, u64_at,
 };
 use super::sketch::{SiteTag, Sketch};
 
@@ -156,7 +156,7 @@ impl Header {
     }
 
     fn decode(bytes: &[u8], path: &Path) -> Result<Self, Error> {
-        let mut fields = Fields::new(bytes, path);
+        let mut fields = NumberReader::new(bytes, path);
         let header = Self {
             first_row: fields.u32()?,
             n_rows: fields.u32()?,

@@ -37,7 +37,9 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::Error;
 use super::bits::{Bits, BytePacker, bits, bits_of_bytes};
-use super::file::{Allowance, Content, Fields, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES};
+use super::file::{
+    Allowance, Content, NumberReader, PREAMBLE_BYTES, Sealed, Sealer, TRAILER_BYTES,
+};
 use super::keys::{PREFIX_BITS, prefix_of};
 
 pub(super) use stream::{Entries, RunWriter};
@@ -148,7 +150,7 @@ impl Shape {
     }
 
     fn decode(bytes: &[u8], path: &Path) -> Result<Self, Error> {
-        let mut fields = Fields::new(bytes, path);
+        let mut fields = NumberReader::new(bytes, path);
         let shape = Self {
             first_row: fields.u32()?,
             n_rows: fields.u32()?,
@@ -406,7 +408,7 @@ impl Run {
 
 impl Resident {
     fn read(file: &Sealed, start: u64, shape: &Shape) -> Result<Self, Error> {
-        let mut reader = Reader {
+        let mut reader = SectionReader {
             file,
             place: start,
             hasher: Xxh3Default::new(),
@@ -451,13 +453,13 @@ impl Resident {
 }
 
 /// Reads numbers section by section, without having a section in memory twice.
-struct Reader<'a> {
+struct SectionReader<'a> {
     file: &'a Sealed,
     place: u64,
     hasher: Xxh3Default,
 }
 
-impl Reader<'_> {
+impl SectionReader<'_> {
     fn numbers<const N: usize, T>(
         &mut self,
         n: usize,

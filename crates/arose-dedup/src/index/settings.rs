@@ -9,11 +9,11 @@ use arose::simhash::Fingerprint384;
 use arose::site::SiteKind;
 
 use super::Error;
-use super::file::Fields;
+use super::file::NumberReader;
 use super::own;
 use crate::config::Config;
 use crate::record::N_SAMPLES;
-use crate::scheme::{Bands, Tables as _};
+use crate::scheme::{Bands, KeyTables as _};
 
 /// The settings that stay the same for the lifetime of an index. Its manifest stores them.
 ///
@@ -49,7 +49,7 @@ pub enum Kind {
     Jaccard {
         /// Minimum Jaccard similarity of duplicates.
         threshold: Threshold,
-        /// The share of the pairs at the threshold that must be found.
+        /// Minimum recall of pairs at the threshold.
         recall: Threshold,
     },
     /// Marks and up to 256 word pairs, 1,232 bytes, with the rule of the policy `content`. Word
@@ -305,7 +305,7 @@ impl Settings {
             .for_each(|number| out.extend(number.to_le_bytes()));
     }
 
-    pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Error> {
+    pub(super) fn decode(fields: &mut NumberReader<'_>) -> Result<Self, Error> {
         let unknown = |name, value: u64| Error::parameter(name, value, "a known setting");
         let length = |w: u32| NonZeroUsize::new(w as usize).ok_or_else(|| unknown("w", w.into()));
         let settings = Self {
@@ -557,7 +557,7 @@ mod tests {
             };
             let mut bytes = Vec::new();
             settings.encode(&mut bytes);
-            let mut fields = Fields::new(&bytes, Path::new("manifest"));
+            let mut fields = NumberReader::new(&bytes, Path::new("manifest"));
             assert_eq!(Settings::decode(&mut fields).unwrap(), settings);
             assert!(fields.end().is_ok());
         }

@@ -7,16 +7,16 @@
 //! thousand pages nothing is discarded. A discarded word pair starts again at zero. So numbers can
 //! only be too small, which makes a frame weigh more.
 //!
-//! Tables of two sets of pages are merged by adding their numbers ([`SiteCounts::add`]).
+//! Tables of two sets of pages are merged by adding their numbers ([`SiteCountTable::add`]).
 
 use std::path::Path;
 
 use super::Error;
-use super::file::{Content, Fields, read_sealed, write_sealed};
+use super::file::{Content, NumberReader, read_sealed, write_sealed};
 
 /// Keys and their numbers.
 #[derive(Debug, Clone)]
-pub(super) struct SiteCounts {
+pub(super) struct SiteCountTable {
     /// A slot with the number zero is free.
     keys: Vec<u64>,
     numbers: Vec<u32>,
@@ -30,7 +30,7 @@ pub(super) struct SiteCounts {
 /// Minimum number of slots.
 const MIN_SLOTS: usize = 1 << 10;
 
-impl SiteCounts {
+impl SiteCountTable {
     /// Creates an empty table with about this maximum number of keys, rounded to a possible size.
     pub(super) fn new(max_keys: u32) -> Self {
         let max_slots = (max_keys as usize * 4 / 3).next_power_of_two();
@@ -90,7 +90,7 @@ impl SiteCounts {
         write_sealed(Content::SiteCounts, path, &body)
     }
 
-    /// Reads the format that [`SiteCounts::write`] writes.
+    /// Reads the format that [`SiteCountTable::write`] writes.
     pub(super) fn read(path: &Path, check: u64, max_keys: u32) -> Result<Self, Error> {
         let (body, found) = read_sealed(Content::SiteCounts, path)?;
         if found != check || !body.len().is_multiple_of(12) {
@@ -100,7 +100,7 @@ impl SiteCounts {
             ));
         }
         let mut counts = Self::new(max_keys);
-        let mut fields = Fields::new(&body, path);
+        let mut fields = NumberReader::new(&body, path);
         while !fields.is_empty() {
             counts.add(fields.u64()?, fields.u32()?);
         }
@@ -161,8 +161,8 @@ mod tests {
         let mut random = SplitMix::new(24);
         let mut expected: BTreeMap<u64, u32> = BTreeMap::new();
         let (mut all, mut halves) = (
-            SiteCounts::new(1 << 16),
-            [(); 2].map(|()| SiteCounts::new(1 << 16)),
+            SiteCountTable::new(1 << 16),
+            [(); 2].map(|()| SiteCountTable::new(1 << 16)),
         );
         for i in 0..20_000 {
             let key = mix(random.below(3000) * random.below(3000));
@@ -180,17 +180,17 @@ mod tests {
         let path = folder.path().join("counts");
         let check = all.write(&path).unwrap();
         assert_eq!(merged.write(&path).unwrap(), check);
-        let read = SiteCounts::read(&path, check, 1 << 16).unwrap();
+        let read = SiteCountTable::read(&path, check, 1 << 16).unwrap();
         assert!(!read.is_changed());
         let listed: BTreeMap<u64, u32> = read.iter().collect();
         assert_eq!(listed, expected);
-        assert!(SiteCounts::read(&path, !check, 1 << 16).is_err());
+        assert!(SiteCountTable::read(&path, !check, 1 << 16).is_err());
     }
 
     /// The table keeps its maximum size for any number of keys, and repeated keys stay.
     #[test]
     fn issue_24_counts_are_bounded() {
-        let mut counts = SiteCounts::new(3000);
+        let mut counts = SiteCountTable::new(3000);
         for i in 0..200_000_u64 {
             counts.add(mix(i), 1);
             counts.add(mix(u64::MAX - i % 20), 1);
@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(counts.get(mix(u64::MAX - i)), 10_000);
         }
         // All keys are equally frequent, so that half of them would be all.
-        let mut even = SiteCounts::new(3000);
+        let mut even = SiteCountTable::new(3000);
         (0..4000).for_each(|i| even.add(mix(i), 1));
         assert!(even.get(mix(3999)) == 1 && even.n_keys < 3000);
     }

@@ -16,7 +16,7 @@ use bytemuck::Zeroable;
 
 use super::settings::{Kind, Settings};
 use crate::record::{N_SAMPLES, Samples as SampleRecord};
-use crate::scheme::{Bands, Tables as _};
+use crate::scheme::{Bands, KeyTables as _};
 use crate::source::path_text;
 use crate::stage::{row, urls};
 

@@ -12,8 +12,8 @@ use arose::rule::{Evidence, Rule};
 
 use super::dead::Dead;
 use super::file::{Allowance, Content};
-use super::keys::Plan;
-use super::log::{self, Change, Frame};
+use super::keys::KeyPlan;
+use super::log::{self, Frame, LogChange};
 use super::manifest::Manifest;
 use super::own::Weighed;
 use super::recent::Recent;
@@ -21,7 +21,7 @@ use super::records::Records;
 use super::run::Run;
 use super::screen::Screen;
 use super::settings::Settings;
-use super::site_counts::SiteCounts;
+use super::site_counts::SiteCountTable;
 use super::sketch::Sketch;
 use super::{Committed, Error};
 
@@ -114,14 +114,14 @@ impl<'a> Prepared<'a> {
 /// All data that a query reads.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) plan: Arc<Plan>,
+    pub(super) plan: Arc<KeyPlan>,
     /// In the order of their rows, as are the runs.
     pub(super) records: Vec<Arc<Records>>,
     pub(super) runs: Vec<Arc<Run>>,
     pub(super) recent: Recent,
     pub(super) dead: Dead,
     /// Counts of text that sites repeat; empty unless the policy is `content`.
-    pub(super) counts: SiteCounts,
+    pub(super) counts: SiteCountTable,
     /// Memory for files that are read often.
     pub(super) allowance: Allowance,
 }
@@ -140,7 +140,7 @@ impl State {
         committed: Option<Committed>,
         max_counted: u32,
     ) -> Result<(Self, u64), Error> {
-        let plan = Arc::new(Plan::new(&manifest.settings));
+        let plan = Arc::new(KeyPlan::new(&manifest.settings));
         let mut runs = Vec::new();
         for part in &manifest.runs {
             let path = Content::Run.path(folder, part.number);
@@ -162,9 +162,9 @@ impl State {
         let counts = match manifest.counts {
             Some(part) => {
                 let path = Content::SiteCounts.path(folder, part.number);
-                SiteCounts::read(&path, part.check, max_counted)?
+                SiteCountTable::read(&path, part.check, max_counted)?
             }
-            None => SiteCounts::new(max_counted),
+            None => SiteCountTable::new(max_counted),
         };
         let n_rows = check_cover(folder, &plan, &records, &runs)?;
         let mut state = Self {
@@ -186,21 +186,21 @@ impl State {
         let n_words = self.plan.n_words;
         let mut keys = Vec::new();
         log::replay(path, n_safe, |change| match change {
-            Change::Insert(_, sketch) if sketch.pairs.is_some() || !fits(&sketch, n_words) => {
+            LogChange::Insert(_, sketch) if sketch.pairs.is_some() || !fits(&sketch, n_words) => {
                 Err(Error::damaged(path, "a sketch of another kind"))
             }
-            Change::Insert(name, sketch) => {
+            LogChange::Insert(name, sketch) => {
                 self.insert(&name, &sketch, &mut keys);
                 Ok(())
             }
-            Change::Count(keys) => {
+            LogChange::Count(keys) => {
                 self.count(&keys);
                 Ok(())
             }
-            Change::Remove(row) if row >= self.recent.next_row() => {
+            LogChange::Remove(row) if row >= self.recent.next_row() => {
                 Err(Error::damaged(path, "a removed row does not exist"))
             }
-            Change::Remove(row) => {
+            LogChange::Remove(row) => {
                 self.dead.insert(row);
                 Ok(())
             }
@@ -518,7 +518,7 @@ pub(super) fn check_sketch(
 /// of rows.
 fn check_cover(
     folder: &Path,
-    plan: &Plan,
+    plan: &KeyPlan,
     records: &[Arc<Records>],
     runs: &[Arc<Run>],
 ) -> Result<u32, Error> {

@@ -14,12 +14,12 @@ use super::dead::Dead;
 use super::file::Allowance;
 use super::file::Content;
 use super::folder::retry;
-use super::keys::Plan;
+use super::keys::KeyPlan;
 use super::log;
 use super::manifest::{Manifest, Part};
 use super::records::Records;
 use super::run::{Entry, Run};
-use super::site_counts::SiteCounts;
+use super::site_counts::SiteCountTable;
 use super::sketch::Sketch;
 use super::{Error, MAX_COUNTED};
 
@@ -46,7 +46,7 @@ pub fn verify(folder: &Path) -> Result<Verified, Error> {
 fn verify_once(folder: &Path) -> Result<Verified, Error> {
     let manifest = Manifest::read(folder)?;
     Committed::check(folder)?;
-    let plan = Plan::new(&manifest.settings);
+    let plan = KeyPlan::new(&manifest.settings);
     let mut verified = Verified {
         n_files: 2,
         ..Verified::default()
@@ -57,7 +57,7 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
     }
     if let Some(part) = manifest.counts {
         let path = Content::SiteCounts.path(folder, part.number);
-        SiteCounts::read(&path, part.check, MAX_COUNTED)?;
+        SiteCountTable::read(&path, part.check, MAX_COUNTED)?;
         verified.n_files += 1;
     }
     let mut records = manifest.records.iter();
@@ -73,7 +73,7 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
         &Content::Log.path(folder, manifest.log),
         u64::MAX,
         |change| {
-            if matches!(change, log::Change::Insert(..)) {
+            if matches!(change, log::LogChange::Insert(..)) {
                 verified.n_records += 1;
             }
             Ok(())
@@ -87,7 +87,7 @@ fn verify_once(folder: &Path) -> Result<Verified, Error> {
 /// Checks a sorted run against the files of records that follow.
 fn verify_run<'a>(
     folder: &Path,
-    plan: &Plan,
+    plan: &KeyPlan,
     run: &Run,
     records: &mut impl Iterator<Item = &'a Part>,
     verified: &mut Verified,
@@ -142,7 +142,7 @@ fn sum_of_run(run: &Run, path: &Path) -> Result<u64, Error> {
 
 /// Returns the sum over the entries that records should have in a run that starts this many rows
 /// before them, and the number of entries.
-fn sum_of_records(records: &Records, plan: &Plan, shift: u32) -> Result<(u64, u64), Error> {
+fn sum_of_records(records: &Records, plan: &KeyPlan, shift: u32) -> Result<(u64, u64), Error> {
     let block = records.load()?;
     let mut sketch = Sketch::empty();
     let mut keys = Vec::new();

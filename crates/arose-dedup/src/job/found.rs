@@ -6,12 +6,12 @@ use crate::stage::verify::TextsIn;
 /// The results of the stages.
 pub(super) struct StageResults {
     pub(super) read: Note<read::Read>,
-    pub(super) exact: Note<exact::Exact>,
+    pub(super) exact: Note<exact::ExactResults>,
     pub(super) lookups: Option<Note<indexed::Lookups>>,
-    pub(super) sites: Option<Note<sites::Sites>>,
+    pub(super) sites: Option<Note<sites::SiteResults>>,
     pub(super) candidates: Note<candidates::Candidates>,
-    pub(super) verified: Note<verify::Verified>,
-    pub(super) clusters: Note<cluster::Clusters>,
+    pub(super) verified: Note<verify::VerifyResults>,
+    pub(super) clusters: Note<cluster::ClusterResults>,
 }
 
 impl StageResults {
@@ -128,7 +128,7 @@ fn verify_candidates(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<verify::Verified, Error> {
+) -> Result<verify::VerifyResults, Error> {
     let verified = verify::run(texts, candidates, config, folder, progress)?;
     if config.pairs == ListedPairs::Verified {
         return Ok(verified);

@@ -20,7 +20,7 @@ const SUMMARY: &str = "summary.json";
 const REPORT: &str = "report.html";
 
 /// The differences between the jobs.
-pub(crate) struct Plan {
+pub(crate) struct JobPlan {
     /// Names of the tables in the output directory.
     pub(crate) tables: &'static [&'static str],
     pub(crate) stages: &'static [&'static str],
@@ -34,7 +34,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) out: &'a Path,
     pub(crate) work: Work,
     pub(crate) progress: &'a Progress,
-    plan: Plan,
+    plan: JobPlan,
     settings: Value,
     inputs: Inputs,
     /// The names of the inputs, with a file instead of standard input.
@@ -53,7 +53,7 @@ pub(crate) struct Outcome {
 impl<'a> Frame<'a> {
     /// Prepares the directory `out` for a run with these settings.
     pub(crate) fn open(
-        plan: Plan,
+        plan: JobPlan,
         inputs: Inputs,
         config: &'a PassagesConfig,
         settings: Value,

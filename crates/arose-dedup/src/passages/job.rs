@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::anchors::{self, Anchors, Search};
 use super::config::{PassagesConfig, removal_name};
 use super::documents::{self, Documents};
-use super::frame::{Frame, Outcome, Plan};
+use super::frame::{Frame, JobPlan, Outcome};
 use super::listing::{self, Listing};
 use super::occurrences::{self, Occurrences};
 use super::read::Read;
@@ -19,7 +19,7 @@ use crate::job::{on_threads, rounded, stage};
 use crate::work::{Note, Start};
 use crate::{Error, Progress};
 
-const PLAN: Plan = Plan {
+const PLAN: JobPlan = JobPlan {
     tables: &[
         "passages.parquet",
         "places.parquet",

@@ -15,7 +15,7 @@ use super::text::{TextReader, Texts};
 use crate::column::{Column, Scan};
 use crate::error;
 use crate::losses::{IncompleteFile, refuse_lost};
-use crate::source::Source;
+use crate::source::InputFile;
 use crate::stage::kept::{beside, output_paths, single_name};
 use crate::{Error, Progress};
 
@@ -93,7 +93,7 @@ fn remove(path: &Path) -> Result<(), Error> {
 /// Writes the records of one source. Returns the number of records left.
 fn write(
     number: usize,
-    source: &Source,
+    source: &InputFile,
     path: &Path,
     decisions: &mut Decisions,
     config: &PassagesConfig,

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::anchors::Search;
 use super::config::PassagesConfig;
-use super::occurrences::{OCCURRENCES, OccurrenceRun, PASSAGES, Passage};
+use super::occurrences::{OCCURRENCES, OccurrenceRun, PASSAGES, PassageRecord};
 use super::parts::{ByDocument, Parts};
 use super::sheet::{Cell, ColumnKind, Head, Sheet};
 use super::text::{Places, TextReader, Texts};
@@ -158,7 +158,7 @@ pub(crate) fn run(
     config: &PassagesConfig,
     progress: &Progress,
 ) -> Result<Listing, Error> {
-    let mut passages = Scan::<Passage>::open(&occurrences.join(PASSAGES))?;
+    let mut passages = Scan::<PassageRecord>::open(&occurrences.join(PASSAGES))?;
     let mut found = Scan::<OccurrenceRun>::open(&occurrences.join(OCCURRENCES))?;
     progress.expect(found.left());
     let mut lister = Lister {
@@ -211,7 +211,11 @@ struct Lister<'a> {
 
 impl Lister<'_> {
     /// Processes the occurrences of a passage.
-    fn passage(&mut self, passage: &Passage, found: &mut Scan<OccurrenceRun>) -> Result<(), Error> {
+    fn passage(
+        &mut self,
+        passage: &PassageRecord,
+        found: &mut Scan<OccurrenceRun>,
+    ) -> Result<(), Error> {
         let mut next = || Ok::<_, Error>(found.next()?.expect("as many as the passage says"));
         if passage.is_wanted == 0 {
             return (0..passage.n_records).try_for_each(|_| next().map(drop));
@@ -295,7 +299,7 @@ impl Lister<'_> {
         Ok(())
     }
 
-    fn count(&mut self, passage: &Passage, first: &OccurrenceRun) {
+    fn count(&mut self, passage: &PassageRecord, first: &OccurrenceRun) {
         let listing = &mut self.listing;
         let n_windows = u64::from(first.end - first.start - self.n_tokens + 1);
         listing.n_passages += 1;
@@ -309,7 +313,7 @@ impl Lister<'_> {
         listing.most_places = listing.most_places.max(passage.n_places);
     }
 
-    fn row(&mut self, passage: &Passage, first: &OccurrenceRun) -> Result<(), Error> {
+    fn row(&mut self, passage: &PassageRecord, first: &OccurrenceRun) -> Result<(), Error> {
         let mut tokens = vec![0; (first.end - first.start) as usize];
         self.reader
             .some_tokens(first.doc, first.start, &mut tokens)?;

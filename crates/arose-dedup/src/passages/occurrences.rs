@@ -80,7 +80,7 @@ impl OccurrenceRun {
 /// A passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Passage {
+pub(crate) struct PassageRecord {
     pub(crate) n_places: u64,
     /// Number of records for these places.
     pub(crate) n_records: u64,
@@ -108,7 +108,7 @@ pub(crate) fn run(
     let n_parts = found.n_parts;
     let mut runs = InOrder::<Run>::new(&runs.join(RUNS), n_parts, search.allowance);
     let base = folder.join("found");
-    let mut out = Output {
+    let mut out = OccurrenceParts {
         parts: Parts::create(&base, n_parts)?,
         by_document: ByDocument::new(texts.docs()?.left(), n_parts),
         reader: texts.reader()?,
@@ -137,7 +137,7 @@ pub(crate) fn run(
 }
 
 /// Occurrences that are being distributed to parts.
-struct Output {
+struct OccurrenceParts {
     parts: Parts<OccurrenceRun>,
     by_document: ByDocument,
     reader: TextReader,
@@ -147,7 +147,7 @@ struct Output {
     open: Vec<OccurrenceRun>,
 }
 
-impl Output {
+impl OccurrenceParts {
     fn push(&mut self, whole: &Run, search: &Search) -> Result<(), Error> {
         if self.open.last().is_some_and(|last| last.doc != whole.doc) {
             self.flush(0)?;
@@ -301,7 +301,7 @@ fn group(
             Scope::Across => u64::from(n_docs) >= config.times.get(),
             Scope::Any | Scope::Within => n_places >= config.times.get(),
         };
-        passages.push(&Passage {
+        passages.push(&PassageRecord {
             n_places,
             n_records,
             n_docs,

@@ -101,7 +101,7 @@ fn link_first(mark: &Mark, first: &Listed, mut push: impl FnMut(u32, u32, u32, u
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Partners {
     pub(crate) longest: Option<Longest>,
-    pub(crate) best: Option<Best>,
+    pub(crate) best: Option<BestPartner>,
 }
 
 /// The longest run of tokens that also occurs elsewhere.
@@ -117,7 +117,7 @@ pub(crate) struct Longest {
 
 /// The document with the most shared tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Best {
+pub(crate) struct BestPartner {
     pub(crate) doc: u32,
     /// Tokens of this document in shared runs.
     pub(crate) shared: u32,
@@ -153,7 +153,7 @@ impl Partners {
                     let shifted = |token: u32| token.wrapping_add_signed(run.shift);
                     shifted(run.start)..shifted(run.end)
                 });
-                partners.best = Some(Best {
+                partners.best = Some(BestPartner {
                     doc: partner,
                     shared: here,
                     shared_there: n_covered(there.collect()),

@@ -17,7 +17,7 @@ use crate::column::{ListWriter, Writer};
 use crate::losses::Losses;
 use crate::names;
 use crate::record::NullText;
-use crate::source::{Source, path_text};
+use crate::source::{InputFile, path_text};
 use crate::stage::read::{NAMES, NULLS};
 use crate::{Error, Progress};
 
@@ -29,7 +29,7 @@ const UNIQUE: u64 = 0;
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Read {
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<InputFile>,
     pub(crate) n_docs: u64,
     pub(crate) n_tokens: u64,
     pub(crate) text_bytes: u64,
@@ -54,14 +54,14 @@ pub(crate) fn run(
     corpus.files.skip.extend(skip);
     let text = config.text;
     let mut rows = arose_corpus::read_map(inputs, corpus, move |item| match item {
-        Item::Document(document) => Row::Document(Box::new(row(*document, text))),
-        Item::Skipped(warning) => Row::Skipped(warning),
+        Item::Document(document) => ReadRow::Document(Box::new(row(*document, text))),
+        Item::Skipped(warning) => ReadRow::Skipped(warning),
     })?;
     let mut columns = Columns::create(folder)?;
     for row in rows.by_ref() {
         match row {
-            Row::Document(row) => columns.push(*row, config)?,
-            Row::Skipped(warning) => columns.skip(&warning)?,
+            ReadRow::Document(row) => columns.push(*row, config)?,
+            ReadRow::Skipped(warning) => columns.skip(&warning)?,
         }
         progress.advance(1)?;
     }
@@ -69,7 +69,7 @@ pub(crate) fn run(
     columns.finish()
 }
 
-enum Row {
+enum ReadRow {
     Document(Box<DocRow>),
     Skipped(Warning),
 }
@@ -293,7 +293,7 @@ impl Columns {
             Some(number) => *number,
             None => {
                 let number = self.found.sources.len() as u32;
-                self.found.sources.push(Source::of(path)?);
+                self.found.sources.push(InputFile::of(path)?);
                 self.source_numbers.insert(path.to_path_buf(), number);
                 number
             }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::listing::SHOWN_CHARS;
 use crate::Error;
 use crate::report::html::{Count, Text, clip, counted, percent};
 use crate::report::page::STYLE;
@@ -21,13 +22,13 @@ pub(super) const MAX_ID: usize = 100;
 /// Writes the report to the directory `out` of a complete run.
 pub(crate) fn write(out: &Path) -> Result<(), Error> {
     let summary: Option<Value> = read_json(&out.join("summary.json"))?;
-    let page = Page(&summary.unwrap_or_default()).to_string();
+    let page = PassagesPage(&summary.unwrap_or_default()).to_string();
     Ok(put(&out.join("report.html"), &page)?)
 }
 
-struct Page<'a>(&'a Value);
+struct PassagesPage<'a>(&'a Value);
 
-impl fmt::Display for Page<'_> {
+impl fmt::Display for PassagesPage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.0["version"].as_str().unwrap_or_default();
         write_head(f, &self.headline(), version)?;
@@ -67,7 +68,7 @@ pub(super) fn write_end(f: &mut fmt::Formatter<'_>, tables: &str) -> fmt::Result
     )
 }
 
-impl Page<'_> {
+impl PassagesPage<'_> {
     fn count(&self, part: &str, name: &str) -> u64 {
         self.0[part][name].as_u64().unwrap_or(0)
     }
@@ -130,12 +131,14 @@ impl Page<'_> {
         let rows = rows.map(|row| {
             let number = |name: &str| Count(row[name].as_u64().unwrap_or(0)).to_string();
             let text = row["text"].as_str().unwrap_or_default();
+            let is_cut = text.chars().count() >= SHOWN_CHARS;
+            let end = if is_cut { "…" } else { "" };
             [
                 number("occurrences"),
                 number("documents"),
                 number("tokens"),
                 number("first_doc"),
-                Text(text).to_string(),
+                format!("{}{end}", Text(text)),
             ]
         });
         let heads = [

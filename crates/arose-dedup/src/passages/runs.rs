@@ -14,7 +14,7 @@ use super::groups::Group;
 use super::parts::{ByDocument, Parts};
 use super::place_set::PlaceSet;
 use super::text::{TextReader, Texts};
-use super::windows::{self, Repeated};
+use super::windows::{self, RepeatedWindow};
 use crate::column::Scan;
 use crate::sorter::Sorted;
 use crate::{Error, Progress};
@@ -78,7 +78,7 @@ pub(crate) fn run(
 ) -> Result<Runs, Error> {
     progress.expect(found.n_anchors);
     let n_parts = found.n_parts;
-    let mut out = Output {
+    let mut out = RunParts {
         parts: Parts::create(&folder.join(RUNS), n_parts)?,
         by_document: ByDocument::new(texts.docs()?.left(), n_parts),
         reader: texts.reader()?,
@@ -99,18 +99,18 @@ pub(crate) fn run(
     Ok(out.found)
 }
 
-struct Output {
+struct RunParts {
     parts: Parts<Run>,
     by_document: ByDocument,
     reader: TextReader,
     found: Runs,
 }
 
-impl Output {
+impl RunParts {
     /// Gives every member of a class the runs of its class.
     fn part(
         &mut self,
-        mut repeated: Sorted<Repeated>,
+        mut repeated: Sorted<RepeatedWindow>,
         search: &Search,
         folder: &Path,
     ) -> Result<(), Error> {
@@ -180,7 +180,7 @@ fn settled(class: &Class) -> Run {
 }
 
 /// Adds a window to the last run if they are joined.
-fn join(runs: &mut Vec<Run>, window: &Repeated) {
+fn join(runs: &mut Vec<Run>, window: &RepeatedWindow) {
     let one = Run {
         doc: 0,
         start: window.offset(),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::anchors::Search;
 use super::config::{Digits, PassagesConfig, Remove, TextElements};
-use super::occurrences::{OCCURRENCES, OccurrenceRun, PASSAGES, Passage};
+use super::occurrences::{OCCURRENCES, OccurrenceRun, PASSAGES, PassageRecord};
 use super::text::{DOCS, STARTS, TEXTS, TOKENS, TextRecord, Texts};
 use super::{anchors, occurrences, runs};
 use crate::column::{Scan, Writer};
@@ -64,7 +64,7 @@ fn find(docs: &[Vec<u64>], search: &Search, times: u64) -> Vec<Vec<Occurrence>> 
     let found = anchors::run(&texts, search, folder, &progress).unwrap();
     let found = runs::run(&texts, folder, &found, search, folder, &progress).unwrap();
     occurrences::run(&texts, folder, &found, search, &config, folder, &progress).unwrap();
-    let mut passages = Scan::<Passage>::open(&folder.join(PASSAGES)).unwrap();
+    let mut passages = Scan::<PassageRecord>::open(&folder.join(PASSAGES)).unwrap();
     let mut found = Scan::<OccurrenceRun>::open(&folder.join(OCCURRENCES)).unwrap();
     let mut all = vec![Vec::new(); docs.len()];
     while let Some(passage) = passages.next().unwrap() {

@@ -58,7 +58,7 @@ struct Distinct {
 /// A repeated window of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Repeated {
+pub(crate) struct RepeatedWindow {
     slot: u64,
     pub(crate) count: u64,
     /// The hash of the set of places.
@@ -71,7 +71,7 @@ pub(crate) struct Repeated {
 /// Bits of a slot for the number of a window.
 const OFFSET_BITS: u32 = 17;
 
-impl Repeated {
+impl RepeatedWindow {
     pub(crate) fn class(&self) -> u64 {
         self.slot >> OFFSET_BITS
     }
@@ -87,7 +87,7 @@ pub(crate) fn run(
     reader: &TextReader,
     search: &Search,
     folder: &Path,
-) -> Result<(Sorted<Repeated>, u64), Error> {
+) -> Result<(Sorted<RepeatedWindow>, u64), Error> {
     let windows = hand_in(reader, search, folder)?;
     let n_windows = meet(windows, folder)?;
     let mut slots = Scan::<u64>::open(&folder.join("slots"))?;
@@ -97,7 +97,7 @@ pub(crate) fn run(
         for _ in 0..group.n_records {
             let slot = slots.next()?.expect("a slot for each record");
             if group.count > 1 {
-                results.push(Repeated {
+                results.push(RepeatedWindow {
                     slot,
                     count: group.count,
                     set: group.set,

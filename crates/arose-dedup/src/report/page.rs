@@ -7,7 +7,7 @@ use super::course;
 use super::documents::Cluster;
 use super::html::{Count, Plain, Text, bytes, clip, counted, percent};
 use super::losses;
-use super::pairs::{Level, Pairs};
+use super::pairs::{PairSample, ShownRange};
 use super::plot;
 use super::quality;
 use super::rated;
@@ -25,20 +25,20 @@ const MAX_INPUTS: usize = 5;
 pub(super) const MAX_VALUE: usize = 200;
 
 /// The data of the page.
-pub(super) struct Page<'a> {
+pub(super) struct ReportPage<'a> {
     pub(super) summary: &'a Summary,
     pub(super) cluster_sizes: &'a BTreeMap<u32, u64>,
     pub(super) clusters: &'a [Cluster],
     /// Groups of versions.
     pub(super) groups: &'a [Cluster],
     pub(super) sites: &'a [(String, Tally)],
-    pub(super) pairs: &'a Pairs,
+    pub(super) pairs: &'a PairSample,
     pub(super) evidence: &'a Evidence,
     /// The ratings of sampled pairs, if there are any.
     pub(super) ratings: Option<&'a Tables>,
 }
 
-impl fmt::Display for Page<'_> {
+impl fmt::Display for ReportPage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         self.put(&mut text)?;
@@ -46,7 +46,7 @@ impl fmt::Display for Page<'_> {
     }
 }
 
-impl Page<'_> {
+impl ReportPage<'_> {
     fn put(&self, f: &mut String) -> fmt::Result {
         let headline = self.headline();
         write!(
@@ -549,7 +549,7 @@ pub(super) fn section(f: &mut String, id: &str, title: &str) -> fmt::Result {
     )
 }
 
-fn level_heading(f: &mut String, level: Level, count: u64) -> fmt::Result {
+fn level_heading(f: &mut String, level: ShownRange, count: u64) -> fmt::Result {
     writeln!(
         f,
         "<h3>Similarity {} <small>{}</small></h3>",

@@ -15,7 +15,7 @@ pub(super) const N_BARS: usize = 101;
 
 /// A similarity range. Pairs are shown range by range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
+pub(super) enum ShownRange {
     Below80,
     From80,
     From85,
@@ -25,59 +25,59 @@ pub(super) enum Level {
     Unknown,
 }
 
-impl Level {
+impl ShownRange {
     /// All ranges, the least similar first.
-    pub(super) const ALL: [Level; 7] = [
-        Level::Below80,
-        Level::From80,
-        Level::From85,
-        Level::From90,
-        Level::From95,
-        Level::Equal,
-        Level::Unknown,
+    pub(super) const ALL: [ShownRange; 7] = [
+        ShownRange::Below80,
+        ShownRange::From80,
+        ShownRange::From85,
+        ShownRange::From90,
+        ShownRange::From95,
+        ShownRange::Equal,
+        ShownRange::Unknown,
     ];
 
     fn of(similarity: Option<f64>) -> Self {
         match similarity {
-            None => Level::Unknown,
-            Some(1.0..) => Level::Equal,
-            Some(0.95..) => Level::From95,
-            Some(0.90..) => Level::From90,
-            Some(0.85..) => Level::From85,
-            Some(0.80..) => Level::From80,
-            Some(_) => Level::Below80,
+            None => ShownRange::Unknown,
+            Some(1.0..) => ShownRange::Equal,
+            Some(0.95..) => ShownRange::From95,
+            Some(0.90..) => ShownRange::From90,
+            Some(0.85..) => ShownRange::From85,
+            Some(0.80..) => ShownRange::From80,
+            Some(_) => ShownRange::Below80,
         }
     }
 
     /// The heading of the range.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Level::Below80 => "below 0.80",
-            Level::From80 => "0.80 to 0.85",
-            Level::From85 => "0.85 to 0.90",
-            Level::From90 => "0.90 to 0.95",
-            Level::From95 => "0.95 to 1",
-            Level::Equal => "1",
-            Level::Unknown => "not computed",
+            ShownRange::Below80 => "below 0.80",
+            ShownRange::From80 => "0.80 to 0.85",
+            ShownRange::From85 => "0.85 to 0.90",
+            ShownRange::From90 => "0.90 to 0.95",
+            ShownRange::From95 => "0.95 to 1",
+            ShownRange::Equal => "1",
+            ShownRange::Unknown => "not computed",
         }
     }
 }
 
 /// Counts of all pairs, and a sample of them.
 #[derive(Debug)]
-pub(super) struct Pairs {
+pub(super) struct PairSample {
     /// Number of pairs by similarity in hundredths, rounded down.
     pub(super) histogram: [u64; N_BARS],
-    /// By range, in the order of [`Level::ALL`].
+    /// By range, in the order of [`ShownRange::ALL`].
     levels: Vec<(u64, Lot<Pair>)>,
 }
 
-impl Pairs {
+impl PairSample {
     /// Reads the table.
     pub(super) fn open(path: &Path, seed: u64) -> Result<Self, Error> {
         let mut pairs = Self {
             histogram: [0; N_BARS],
-            levels: vec![(0, Lot::new(seed, MAX_PAIRS)); Level::ALL.len()],
+            levels: vec![(0, Lot::new(seed, MAX_PAIRS)); ShownRange::ALL.len()],
         };
         for_each_row(path, |rows, row| {
             pairs.add(rows, row);
@@ -91,7 +91,7 @@ impl Pairs {
         if let Some(similarity) = jaccard {
             self.histogram[bar(similarity)] += 1;
         }
-        let (count, lot) = &mut self.levels[Level::of(jaccard) as usize];
+        let (count, lot) = &mut self.levels[ShownRange::of(jaccard) as usize];
         *count += 1;
         let [a, b] = rows.docs(row);
         lot.draw(mix(a).wrapping_add(b), || rows.pair(row));
@@ -103,8 +103,8 @@ impl Pairs {
     }
 
     /// Returns the ranges that have pairs, with the number of pairs and a sample of them.
-    pub(super) fn levels(&self) -> impl Iterator<Item = (Level, u64, Vec<&Pair>)> {
-        let levels = Level::ALL.into_iter().zip(&self.levels);
+    pub(super) fn levels(&self) -> impl Iterator<Item = (ShownRange, u64, Vec<&Pair>)> {
+        let levels = ShownRange::ALL.into_iter().zip(&self.levels);
         levels
             .filter(|(_, (count, _))| *count > 0)
             .map(|(level, (count, lot))| (level, *count, lot.winners().collect()))
@@ -131,28 +131,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(similarity: f64, level: Level, expected: usize) {
-        assert_eq!(Level::of(Some(similarity)), level, "{similarity}");
+    fn check(similarity: f64, level: ShownRange, expected: usize) {
+        assert_eq!(ShownRange::of(Some(similarity)), level, "{similarity}");
         assert_eq!(bar(similarity), expected, "{similarity}");
     }
 
     #[test]
     fn ends_of_levels_and_bars() {
-        check(0.0, Level::Below80, 0);
-        check(0.57, Level::Below80, 57);
-        check(0.799_999, Level::Below80, 79);
-        check(0.80, Level::From80, 80);
-        check(0.85, Level::From85, 85);
-        check(0.90, Level::From90, 90);
-        check(0.95, Level::From95, 95);
-        check(1.0 - f64::EPSILON, Level::From95, 99);
-        check(1.0, Level::Equal, 100);
-        assert_eq!(Level::of(None), Level::Unknown);
+        check(0.0, ShownRange::Below80, 0);
+        check(0.57, ShownRange::Below80, 57);
+        check(0.799_999, ShownRange::Below80, 79);
+        check(0.80, ShownRange::From80, 80);
+        check(0.85, ShownRange::From85, 85);
+        check(0.90, ShownRange::From90, 90);
+        check(0.95, ShownRange::From95, 95);
+        check(1.0 - f64::EPSILON, ShownRange::From95, 99);
+        check(1.0, ShownRange::Equal, 100);
+        assert_eq!(ShownRange::of(None), ShownRange::Unknown);
     }
 
     #[test]
     fn levels_stand_where_their_number_says() {
-        for (i, level) in Level::ALL.into_iter().enumerate() {
+        for (i, level) in ShownRange::ALL.into_iter().enumerate() {
             assert_eq!(level as usize, i);
         }
     }

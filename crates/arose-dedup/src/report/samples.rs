@@ -11,7 +11,7 @@ use super::Error;
 use super::diff::Bounds;
 use super::documents::Cluster;
 use super::html::{Count, Plain, Text, clip, counted, web_address};
-use super::pairs::Pairs;
+use super::pairs::PairSample;
 use super::side_by_side::{Showing, rows};
 use crate::results::{Detail, Pair, ReadText, Repeated, Summary, details, texts};
 
@@ -36,7 +36,7 @@ impl Evidence {
         out: &Path,
         summary: &Summary,
         clusters: impl Iterator<Item = &'a Cluster>,
-        pairs: &Pairs,
+        pairs: &PairSample,
         corpus: &Config,
     ) -> Result<Self, Error> {
         let documents = &out.join("documents.parquet");

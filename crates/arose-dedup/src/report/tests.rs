@@ -7,7 +7,7 @@ use arose::token::Tokenizer;
 use serde_json::json;
 
 use super::*;
-use run::{PairRow, Row, Run};
+use run::{DocumentRow, PairRow, Run};
 
 /// All allowed elements. None of them loads or runs anything.
 const ELEMENTS: &str = " html head meta title style body header main footer nav section article p \
@@ -113,13 +113,13 @@ fn the_same_run_gives_the_same_bytes() {
     assert_eq!(pairs(&other).len(), pairs(&html).len());
 }
 
-fn row(id: &str, cluster: u64) -> Row {
-    Row {
+fn row(id: &str, cluster: u64) -> DocumentRow {
+    DocumentRow {
         id: id.to_owned(),
         source: "gone.jsonl".to_owned(),
         position: "0".to_owned(),
         cluster,
-        ..Row::default()
+        ..DocumentRow::default()
     }
 }
 

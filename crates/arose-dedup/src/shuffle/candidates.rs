@@ -13,8 +13,8 @@ use super::{Context, Step, groups, kind};
 use crate::Error;
 use crate::config::Config;
 use crate::marks::{MarkTables, Marks};
-use crate::record::{Ordinal, PairKey, Samples, Vectors};
-use crate::scheme::{Bands, Rules, Tables};
+use crate::record::{CandidateKey, Ordinal, Samples, Vectors};
+use crate::scheme::{Bands, KeyTables, Rules};
 use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge};
 
 /// The step that sends sketches to the parts that compare them.
@@ -117,7 +117,7 @@ pub(super) fn candidates(config: &Config, context: Context) -> Result<Box<dyn St
     })
 }
 
-struct Compare<T: Tables> {
+struct Compare<T: KeyTables> {
     tables: T,
     cap: usize,
     context: Context,
@@ -128,7 +128,7 @@ struct Compare<T: Tables> {
     members: Vec<Live>,
     sketches: Sketches<T::Sketch>,
     /// Candidates of the last documents.
-    pairs: Vec<PairKey>,
+    pairs: Vec<CandidateKey>,
     n_pairs: u64,
 }
 
@@ -140,7 +140,7 @@ enum Sketches<S> {
     There(ChunkReader),
 }
 
-impl<T: Tables> Compare<T> {
+impl<T: KeyTables> Compare<T> {
     fn new(tables: T, cap: usize, context: Context) -> Self {
         let sketches = match &context.chunks {
             Some(folder) if !context.sketches.is_empty() => {
@@ -191,7 +191,7 @@ fn sketch<S: Pod>(chunks: &mut ChunkReader, context: &Context, doc: Ordinal) -> 
     Ok(sketch)
 }
 
-impl<T: Tables + Send> Step for Compare<T> {
+impl<T: KeyTables + Send> Step for Compare<T> {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
         let mut cursor = Cursor(&message.bytes);
         while !cursor.is_empty() {
@@ -248,7 +248,7 @@ impl<T: Tables + Send> Step for Compare<T> {
     }
 }
 
-impl<T: Tables> Compare<T> {
+impl<T: KeyTables> Compare<T> {
     fn note(&mut self, tally: &Tally, out: &mut Sink) -> Result<(), Error> {
         out.note(&json!({
             "tested": tally.n_tested,

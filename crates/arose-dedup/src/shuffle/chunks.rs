@@ -21,7 +21,7 @@ use crate::Error;
 /// The position of a column, or of a part of one, in the file of its part of the input.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Place {
+pub(super) struct ChunkPlace {
     pub(super) start: u64,
     pub(super) n_bytes: u64,
 }
@@ -59,7 +59,7 @@ impl ChunkWriter {
     pub(super) fn put(&mut self, column: &[u8]) -> Result<Vec<u8>, Error> {
         let written = self.out.write_all(column);
         written.map_err(Error::io("write", &self.path))?;
-        let place = Place {
+        let place = ChunkPlace {
             start: self.n_bytes,
             n_bytes: column.len() as u64,
         };
@@ -96,7 +96,7 @@ impl ChunkReader {
     /// Returns a message about a shard with its columns in place of their positions.
     pub(super) fn resolve(&mut self, message: &Message<'_>) -> Result<Message<'static>, Error> {
         let mut column = |place: &[u8]| {
-            let place: Place = Cursor(place).record()?;
+            let place: ChunkPlace = Cursor(place).record()?;
             let mut column = vec![0; place.n_bytes as usize];
             self.read(message.part, place.start, &mut column)?;
             Ok::<_, Error>(column.into())

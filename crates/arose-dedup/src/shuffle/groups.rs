@@ -15,7 +15,7 @@ use super::spill::Scratch;
 use super::wire::{Message, Sink};
 use super::{Context, Step, kind};
 use crate::Error;
-use crate::record::{Ordinal, PairKey};
+use crate::record::{CandidateKey, Ordinal};
 use crate::sorter::{Sorted, Sorter};
 
 /// A document that is needed in a part.
@@ -31,14 +31,18 @@ pub(super) struct Want {
 #[repr(C)]
 pub(super) struct Judge {
     pub(super) group: u64,
-    pub(super) pair: PairKey,
+    pub(super) pair: CandidateKey,
 }
 
 /// Number of documents in a block, whose pairs go to one part.
 const BLOCK_DOCS: Ordinal = 1 << 12;
 
 /// Sends a candidate to its part, by its later document.
-pub(super) fn push_pair(context: &Context, pair: PairKey, out: &mut Sink) -> Result<(), Error> {
+pub(super) fn push_pair(
+    context: &Context,
+    pair: CandidateKey,
+    out: &mut Sink,
+) -> Result<(), Error> {
     let part = context.part_of(mix((pair.b / BLOCK_DOCS).into()));
     let seq = pair.b.into();
     out.push(kind::PAIR, part, seq, &[bytemuck::bytes_of(&pair)])
@@ -112,7 +116,7 @@ impl Groups {
         }
         let named = pairs.iter().map(|Grouped { pair, .. }| Judge {
             group: name,
-            pair: PairKey {
+            pair: CandidateKey {
                 a: pair.a,
                 b: pair.b,
             },
@@ -200,7 +204,7 @@ impl Step for Groups {
             self.pairs = Some(self.scratch.sorter()?);
         }
         let pairs = self.pairs.as_mut().expect("just set");
-        for PairKey { a, b } in message.records::<PairKey>()? {
+        for CandidateKey { a, b } in message.records::<CandidateKey>()? {
             pairs.push(Later { b, a })?;
         }
         Ok(())

@@ -26,13 +26,13 @@ use crate::record::EMPTY;
 use crate::source::path_text;
 
 /// Offset, and position in a compressed member.
-type Place = [u64; 2];
+type RecordPlace = [u64; 2];
 
 /// Records of a file.
 #[derive(Debug, Default)]
 struct Spans {
-    kept: Vec<Place>,
-    dropped: Vec<Place>,
+    kept: Vec<RecordPlace>,
+    dropped: Vec<RecordPlace>,
 }
 
 /// The step that determines the kept records of a shard.
@@ -61,7 +61,7 @@ impl Step for ShardSpans {
         let mut files: BTreeMap<PathBuf, Spans> = BTreeMap::new();
         for docs in &docs {
             let source = |number: u64| docs.sources.get(number as usize).cloned();
-            let mut add = |number: u64, place: Place, stays: bool| {
+            let mut add = |number: u64, place: RecordPlace, stays: bool| {
                 let spans = files.entry(source(number).unwrap_or_default()).or_default();
                 match stays {
                     true => spans.kept.push(place),
@@ -107,8 +107,10 @@ impl Step for FileSpans {
             let [n_name, n_kept, n_dropped] = cursor.record::<[u64; 3]>()?;
             let name = cursor.text(n_name as usize)?;
             let spans = self.files.entry(name).or_default();
-            spans.kept.extend(cursor.records::<Place>(n_kept as usize)?);
-            let dropped = cursor.records::<Place>(n_dropped as usize)?;
+            spans
+                .kept
+                .extend(cursor.records::<RecordPlace>(n_kept as usize)?);
+            let dropped = cursor.records::<RecordPlace>(n_dropped as usize)?;
             spans.dropped.extend(dropped);
         }
         Ok(())
@@ -120,7 +122,7 @@ impl Step for FileSpans {
                 places.sort_unstable();
                 places.dedup();
             }
-            let bytes = |places: &[Place]| -> ArrayRef {
+            let bytes = |places: &[RecordPlace]| -> ArrayRef {
                 let bytes: &[u8] = bytemuck::cast_slice(places);
                 Arc::new(BinaryArray::from_iter_values([bytes]))
             };
@@ -162,7 +164,7 @@ pub fn copy_kept(
     out: impl Parts + Send,
 ) -> Result<Option<IncompleteFile>, Error> {
     let positions = |bytes: &[u8]| -> Result<Vec<Position>, Error> {
-        let places = records::<Place>(bytes)?.into_iter();
+        let places = records::<RecordPlace>(bytes)?.into_iter();
         Ok(places
             .map(|[offset, inner]| Position { offset, inner })
             .collect())

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::config::Config;
 use crate::losses::Losses;
 use crate::record::{EMPTY, NullText, SHORT};
-use crate::stage::row::{DocRow, Maker, Row};
+use crate::stage::row::{DocRow, Maker, ReadRow};
 
 /// Maximum number of documents in a shard, which a step that looks up sketches has in memory.
 const SHARD_DOCS: usize = 1 << 16;
@@ -145,11 +145,11 @@ impl<F: FnMut(Chunk) -> Result<(), Error>> Cutter<F> {
         })
     }
 
-    fn run(&mut self, rows: impl Iterator<Item = Row>) -> Result<(), Error> {
+    fn run(&mut self, rows: impl Iterator<Item = ReadRow>) -> Result<(), Error> {
         for row in rows {
             match row {
-                Row::Document(row) => self.push(&row)?,
-                Row::Skipped(warning) => {
+                ReadRow::Document(row) => self.push(&row)?,
+                ReadRow::Skipped(warning) => {
                     let found = &mut self.found;
                     *found.skipped.entry(warning.reason.name()).or_default() += 1;
                     if warning.loss != Loss::Nothing {

@@ -15,7 +15,7 @@ use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Keep};
 use crate::record::{DocRecord, EMPTY, Ordinal, SHORT};
-use crate::scheme::{Bands, Rules, Tables};
+use crate::scheme::{Bands, KeyTables, Rules};
 use crate::sorter::Sorter;
 use crate::stage::bucket::n_always;
 use crate::stage::rank::{Rank, rank};
@@ -114,7 +114,7 @@ struct Keys<T> {
     context: Context,
 }
 
-impl<T: Tables + Send> Step for Keys<T> {
+impl<T: KeyTables + Send> Step for Keys<T> {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
         let docs = Docs::of(message)?;
         let sketches = message.more.as_deref().ok_or_else(torn)?;
@@ -139,7 +139,7 @@ impl<T: Tables + Send> Step for Keys<T> {
 }
 
 /// Sends a document to the parts of its keys.
-pub(super) fn push_keys<T: Tables>(
+pub(super) fn push_keys<T: KeyTables>(
     tables: &T,
     context: &Context,
     doc: Ordinal,

@@ -37,7 +37,7 @@ struct SiteDoc {
 }
 
 /// A document and the first document of its page.
-type Page = [Ordinal; 2];
+type PageOf = [Ordinal; 2];
 
 /// A word pair of a site on one of its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -51,7 +51,7 @@ struct Posting {
 /// A word pair of a document that other pages contain, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Repeated {
+struct RepeatedPair {
     doc: Ordinal,
     n_others: u32,
     key: u64,
@@ -99,13 +99,13 @@ impl Step for Pages {
 }
 
 /// The step that finds the pages of sites that have enough of them.
-pub(super) struct Sites {
+pub(super) struct FindSites {
     context: Context,
     scratch: Scratch,
     docs: Option<Sorter<SiteDoc>>,
 }
 
-impl Sites {
+impl FindSites {
     pub(super) fn new(context: Context) -> Self {
         Self {
             scratch: Scratch::new(&context),
@@ -114,14 +114,14 @@ impl Sites {
         }
     }
 
-    fn push(&self, page: Page, out: &mut Sink) -> Result<(), Error> {
+    fn push(&self, page: PageOf, out: &mut Sink) -> Result<(), Error> {
         let part = self.context.shard_of(page[0]);
         let seq = page[0].into();
         out.push(kind::PAGE, part, seq, &[bytemuck::bytes_of(&page)])
     }
 }
 
-impl Step for Sites {
+impl Step for FindSites {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
         if self.docs.is_none() {
             self.docs = Some(self.scratch.sorter()?);
@@ -137,7 +137,7 @@ impl Step for Sites {
         let mut docs = docs.finish()?;
         let (mut n_sites, mut n_pages) = (0_u64, 0_u64);
         // The documents of the site until it has enough pages.
-        let mut held: Vec<Page> = Vec::new();
+        let mut held: Vec<PageOf> = Vec::new();
         let (mut last, mut first, mut n_own) = (None, 0, 0);
         while let Some(next) = docs.next()? {
             let before = last.replace(next);
@@ -217,7 +217,7 @@ pub(super) struct Postings {
     context: Context,
     weigher: Weigher,
     shard: Shard,
-    pages: Vec<Page>,
+    pages: Vec<PageOf>,
 }
 
 impl Postings {
@@ -234,7 +234,7 @@ impl Postings {
 impl Step for Postings {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
         if !self.shard.take(message)? {
-            self.pages.extend(message.records::<Page>()?);
+            self.pages.extend(message.records::<PageOf>()?);
         }
         Ok(())
     }
@@ -282,13 +282,13 @@ impl Step for Postings {
 }
 
 /// The step that counts the pages of word pairs.
-pub(super) struct Counts {
+pub(super) struct CountPages {
     context: Context,
     scratch: Scratch,
     postings: Option<Sorter<Posting>>,
 }
 
-impl Counts {
+impl CountPages {
     pub(super) fn new(context: Context) -> Self {
         Self {
             scratch: Scratch::new(&context),
@@ -297,14 +297,14 @@ impl Counts {
         }
     }
 
-    fn push(&self, repeated: &Repeated, out: &mut Sink) -> Result<(), Error> {
+    fn push(&self, repeated: &RepeatedPair, out: &mut Sink) -> Result<(), Error> {
         let part = self.context.shard_of(repeated.doc);
         let seq = repeated.doc.into();
         out.push(kind::REPEATED, part, seq, &[bytemuck::bytes_of(repeated)])
     }
 }
 
-impl Step for Counts {
+impl Step for CountPages {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
         if self.postings.is_none() {
             self.postings = Some(self.scratch.sorter()?);
@@ -341,7 +341,7 @@ impl Step for Counts {
             out.push(kind::FRAMED, part, n_framed as i64, &bytes)?;
             docs.iter().try_for_each(|&doc| {
                 let n_others = n_pages - 1;
-                self.push(&Repeated { doc, n_others, key }, out)
+                self.push(&RepeatedPair { doc, n_others, key }, out)
             })?;
         }
         out.note(&json!({ "framed": n_framed }))
@@ -349,9 +349,9 @@ impl Step for Counts {
 }
 
 /// The step that outputs a row for every word pair that enough pages of a site contain.
-pub(super) struct Repeats;
+pub(super) struct ListRepeats;
 
-impl Step for Repeats {
+impl Step for ListRepeats {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
         let columns = repeated::columns(&message.records::<Framed>()?);
         let batch = RecordBatch::try_new(Arc::new(repeated::schema()), columns);
@@ -369,7 +369,7 @@ pub(super) struct Weights {
     weigher: Weigher,
     marker: Marker,
     shard: Shard,
-    repeated: Vec<Repeated>,
+    repeated: Vec<RepeatedPair>,
     copies: Vec<Ordinal>,
 }
 
@@ -413,7 +413,7 @@ impl Step for Weights {
             return Ok(());
         }
         match message.kind {
-            kind::REPEATED => self.repeated.extend(message.records::<Repeated>()?),
+            kind::REPEATED => self.repeated.extend(message.records::<RepeatedPair>()?),
             _ => self.copies.extend(message.records::<Ordinal>()?),
         }
         Ok(())

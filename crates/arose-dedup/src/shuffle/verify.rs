@@ -12,7 +12,7 @@ use arose::simhash::Fingerprint384;
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
-use super::chunks::{ChunkReader, Place};
+use super::chunks::{ChunkPlace, ChunkReader};
 use super::document::{Class, Docs};
 use super::groups::{Judge, Want};
 use super::sites::OthersHead;
@@ -20,7 +20,9 @@ use super::wire::{Cursor, Message, Sink, misfit, records, torn};
 use super::{Context, Step, kind};
 use crate::Error;
 use crate::config::{Config, Verify as By};
-use crate::record::{Accepted, NO_SCORE, Ordinal, PairKey, Samples, Scores, UNSPACED, Vectors};
+use crate::record::{
+    Accepted, CandidateKey, NO_SCORE, Ordinal, Samples, Scores, UNSPACED, Vectors,
+};
 use crate::score::Scorer;
 use crate::stage::cluster::Link;
 use crate::stage::rank::{Rank, rank};
@@ -54,7 +56,7 @@ pub(super) struct Fetch {
     vectors: Vec<Vectors>,
     tokens: Vec<u64>,
     /// The positions of the tokens of each chunk, if they are elsewhere.
-    places: Vec<Place>,
+    places: Vec<ChunkPlace>,
     samples: Vec<u8>,
     classes: BTreeMap<Ordinal, Rank>,
     wants: Vec<Want>,
@@ -122,7 +124,7 @@ impl Fetch {
                 wants = rest;
                 let n_tokens = record.n_tokens as usize;
                 if !own.is_empty() {
-                    let place = self.places.get(chunk).map(|chunk| Place {
+                    let place = self.places.get(chunk).map(|chunk| ChunkPlace {
                         start: chunk.start + 8 * (tokens_at - chunk_at) as u64,
                         n_bytes: 8 * n_tokens as u64,
                     });
@@ -215,7 +217,7 @@ struct Card {
 }
 
 /// The step that verifies candidates.
-pub(super) struct Verify {
+pub(super) struct VerifyPairs {
     by: By,
     criterion: Criterion,
     context: Context,
@@ -252,7 +254,7 @@ impl Contents {
     }
 }
 
-impl Verify {
+impl VerifyPairs {
     pub(super) fn new(config: &Config, context: Context) -> Result<Self, Error> {
         Ok(Self {
             by: config.verify,
@@ -292,7 +294,7 @@ impl Verify {
             self.tokens = records(&card.text)?;
             return Ok(());
         };
-        let place: Place = Cursor(&card.text).record()?;
+        let place: ChunkPlace = Cursor(&card.text).record()?;
         self.tokens.resize(place.n_bytes as usize / 8, 0);
         let shard = self.context.shard_of(card.head.doc);
         let out = bytemuck::cast_slice_mut(&mut self.tokens);
@@ -335,7 +337,11 @@ impl Verify {
         })
     }
 
-    fn judge(&mut self, pair: PairKey, members: &mut Members) -> Result<Option<Accepted>, Error> {
+    fn judge(
+        &mut self,
+        pair: CandidateKey,
+        members: &mut Members,
+    ) -> Result<Option<Accepted>, Error> {
         let places = [pair.a, pair.b].map(|doc| members.docs.partition_point(|other| *other < doc));
         if self.contents.is_some() {
             return self.judge_content(pair, places, members);
@@ -368,7 +374,7 @@ impl Verify {
     /// Decides on a pair by its contents. A pair that is accepted gets all scores.
     fn judge_content(
         &mut self,
-        pair: PairKey,
+        pair: CandidateKey,
         places: [usize; 2],
         members: &mut Members,
     ) -> Result<Option<Accepted>, Error> {
@@ -427,7 +433,7 @@ struct Members {
     simhashes: Vec<Option<Option<Fingerprint384>>>,
 }
 
-impl Step for Verify {
+impl Step for VerifyPairs {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
         if message.kind == kind::JUDGE {
             self.pairs.extend(message.records::<Judge>()?);

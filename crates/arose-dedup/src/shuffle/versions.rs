@@ -12,7 +12,7 @@ use super::{Context, Step, groups, kind};
 use crate::Error;
 use crate::config::Config;
 use crate::lookup::Flags;
-use crate::record::{Ordinal, PairKey};
+use crate::record::{CandidateKey, Ordinal};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::cluster::{Link, Tie, take_stars};
 
@@ -34,7 +34,7 @@ struct Links {
 }
 
 /// The clusters of components, and all pairs.
-struct Clusters {
+struct ComponentClusters {
     /// By ordinal.
     docs: Vec<Ordinal>,
     is_taken: Flags,
@@ -85,7 +85,7 @@ impl Links {
     }
 
     /// Forms the clusters; none if there are no pairs.
-    fn end(&mut self) -> Result<Option<Clusters>, Error> {
+    fn end(&mut self) -> Result<Option<ComponentClusters>, Error> {
         let (Some(all), Some(removing)) = (self.all.take(), self.removing.take()) else {
             return Ok(None);
         };
@@ -106,7 +106,7 @@ impl Links {
                 Ok(())
             },
         )?;
-        Ok(Some(Clusters {
+        Ok(Some(ComponentClusters {
             is_taken,
             kept,
             links: all.finish()?,
@@ -115,7 +115,7 @@ impl Links {
     }
 }
 
-impl Clusters {
+impl ComponentClusters {
     fn kept(&self, doc: Ordinal) -> Ordinal {
         let place = self.docs.partition_point(|other| *other < doc);
         self.docs[self.kept[place] as usize]
@@ -123,12 +123,12 @@ impl Clusters {
 }
 
 /// The step that finds the pairs of documents kept in place of versions.
-pub(super) struct Pairs {
+pub(super) struct VersionPairs {
     context: Context,
     links: Links,
 }
 
-impl Pairs {
+impl VersionPairs {
     pub(super) fn new(config: &Config, context: Context) -> Self {
         Self {
             links: Links::new(config, &context),
@@ -137,7 +137,7 @@ impl Pairs {
     }
 }
 
-impl Step for Pairs {
+impl Step for VersionPairs {
     fn take(&mut self, message: &Message<'_>, _: &mut Sink) -> Result<(), Error> {
         self.links.take(message)
     }
@@ -152,7 +152,7 @@ impl Step for Pairs {
             let is_same = a == b || [a, b] == [link.centre, link.other];
             if link.scores.rule() == Rule::Content && !is_same {
                 let (a, b) = (a.min(b), a.max(b));
-                groups::push_pair(&self.context, PairKey { a, b }, out)?;
+                groups::push_pair(&self.context, CandidateKey { a, b }, out)?;
                 n_pairs += 1;
             }
         }
@@ -184,7 +184,7 @@ impl Step for Groups {
         let Some(clusters) = self.links.end()? else {
             return Ok(());
         };
-        let Clusters {
+        let ComponentClusters {
             docs,
             mut is_taken,
             kept,

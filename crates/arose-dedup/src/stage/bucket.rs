@@ -24,8 +24,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Ordinal, PairKey};
-use crate::scheme::Tables;
+use crate::record::{CandidateKey, Ordinal};
+use crate::scheme::KeyTables;
 
 /// Maximum size of a bucket of which all pairs are compared, unless the cap is less.
 pub(crate) const N_SMALL: usize = 32;
@@ -113,12 +113,12 @@ impl<S: Copy> Bucket<S> {
     }
 
     /// Processes the next document, by ordinal, and adds its candidates to `pairs`.
-    pub(crate) fn push<T: Tables<Sketch = S>>(
+    pub(crate) fn push<T: KeyTables<Sketch = S>>(
         &mut self,
         tables: &T,
         doc: Ordinal,
         sketch: S,
-        pairs: &mut Vec<PairKey>,
+        pairs: &mut Vec<CandidateKey>,
     ) {
         self.tally.n_tested += self.leaders.len() as u64;
         if self.n <= N_SMALL.min(self.max_leaders) {
@@ -126,7 +126,7 @@ impl<S: Copy> Bucket<S> {
                 .leaders
                 .iter()
                 .filter(|(_, other)| tables.accepts(other, &sketch));
-            pairs.extend(similar.map(|&(a, _)| PairKey { a, b: doc }));
+            pairs.extend(similar.map(|&(a, _)| CandidateKey { a, b: doc }));
             self.leaders.push((doc, sketch));
             return;
         }
@@ -145,7 +145,7 @@ impl<S: Copy> Bucket<S> {
         }
     }
 
-    fn find_similar<T: Tables<Sketch = S>>(&mut self, tables: &T, sketch: &S) {
+    fn find_similar<T: KeyTables<Sketch = S>>(&mut self, tables: &T, sketch: &S) {
         self.similar.clear();
         for (place, (_, leader)) in self.leaders.iter().enumerate() {
             if tables.accepts(leader, sketch) {
@@ -156,7 +156,7 @@ impl<S: Copy> Bucket<S> {
     }
 
     /// Adds the first similar leader and the `n` closest. The first is the most likely to be kept.
-    fn push_similar(&mut self, doc: Ordinal, n: usize, pairs: &mut Vec<PairKey>) {
+    fn push_similar(&mut self, doc: Ordinal, n: usize, pairs: &mut Vec<CandidateKey>) {
         let Some(&(_, first)) = self.similar.first() else {
             return;
         };
@@ -167,19 +167,19 @@ impl<S: Copy> Bucket<S> {
         let closest = self.similar.iter().map(|&(_, place)| place);
         let others = closest.filter(|place| *place != first);
         let places = std::iter::once(first).chain(others);
-        pairs.extend(places.map(|place| PairKey {
+        pairs.extend(places.map(|place| CandidateKey {
             a: self.leaders[place].0,
             b: doc,
         }));
     }
 
     /// Compares a document that is not similar to any leader with its neighbours.
-    fn push_unled<T: Tables<Sketch = S>>(
+    fn push_unled<T: KeyTables<Sketch = S>>(
         &mut self,
         tables: &T,
         doc: Ordinal,
         sketch: S,
-        pairs: &mut Vec<PairKey>,
+        pairs: &mut Vec<CandidateKey>,
     ) {
         self.n_unled += 1;
         self.n_neighbours_tested += self.neighbours.len() as u64;
@@ -193,7 +193,7 @@ impl<S: Copy> Bucket<S> {
         self.n_neighbours_similar += similar.len() as u64;
         similar.sort_unstable();
         let closest = similar.iter().take(N_CLOSEST);
-        pairs.extend(closest.map(|&(_, a)| PairKey { a, b: doc }));
+        pairs.extend(closest.map(|&(_, a)| CandidateKey { a, b: doc }));
         if self.neighbours.len() == N_NEIGHBOURS {
             self.neighbours.pop_front();
         }
@@ -261,7 +261,7 @@ mod tests {
     /// Sketches are numbers: similar within 20 of each other, surely within 5.
     struct Numbers;
 
-    impl Tables for Numbers {
+    impl KeyTables for Numbers {
         type Sketch = u64;
 
         fn n_tables(&self) -> u32 {
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    fn pairs(sketches: &[u64], cap: usize) -> (Vec<PairKey>, Tally) {
+    fn pairs(sketches: &[u64], cap: usize) -> (Vec<CandidateKey>, Tally) {
         let mut bucket = Bucket::new(sketches.len(), cap);
         let mut pairs = Vec::new();
         for (doc, &sketch) in (0..).zip(sketches) {
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn documents_alike_follow_the_first() {
         let (found, tally) = pairs(&[7; 10_000], 4096);
-        let expected: Vec<_> = (1..10_000).map(|b| PairKey { a: 0, b }).collect();
+        let expected: Vec<_> = (1..10_000).map(|b| CandidateKey { a: 0, b }).collect();
         assert_eq!(found, expected);
         assert_eq!((tally.n_tested, tally.n_capped), (9_999, 0));
     }

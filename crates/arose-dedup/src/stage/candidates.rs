@@ -28,8 +28,8 @@ use crate::column::{Scan, Writer};
 use crate::config::{Config, ListedPairs};
 use crate::lookup::{Chosen, Flags, Lookup};
 use crate::marks::MarkTables;
-use crate::record::{Copied, DocRecord, EMPTY, Ordinal, PairKey, SHORT};
-use crate::scheme::{Bands, Rules, Tables};
+use crate::record::{CandidateKey, Copied, DocRecord, EMPTY, Ordinal, SHORT};
+use crate::scheme::{Bands, KeyTables, Rules};
 use crate::sorter::Sorter;
 use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge, n_always};
 use crate::stage::checkpoint::CHECKPOINT;
@@ -84,7 +84,7 @@ pub(crate) fn run(
 ) -> Result<Candidates, Error> {
     let keyed = comparable(read)?;
     let active = without_copies(keyed.clone(), exact)?;
-    let stage = Stage {
+    let stage = StageInputs {
         active: &active,
         keyed: &keyed,
         config,
@@ -110,7 +110,7 @@ pub(crate) fn run(
 
 /// Writes an empty list of candidates to `folder`.
 pub(crate) fn none(folder: &Path) -> Result<Candidates, Error> {
-    Writer::<PairKey>::create(&folder.join(CANDIDATES))?.finish()?;
+    Writer::<CandidateKey>::create(&folder.join(CANDIDATES))?.finish()?;
     Ok(Candidates::default())
 }
 
@@ -152,7 +152,7 @@ struct BucketsMade {
 }
 
 /// The inputs of the stage.
-struct Stage<'a> {
+struct StageInputs<'a> {
     active: &'a Flags,
     /// The documents whose keys the first stage has written.
     keyed: &'a Flags,
@@ -161,9 +161,9 @@ struct Stage<'a> {
     progress: &'a Progress,
 }
 
-impl Stage<'_> {
+impl StageInputs<'_> {
     /// Finds the candidates by the sketches of all documents in a file.
-    fn search_stored<T: Tables>(&self, tables: &T, path: &Path) -> Result<Candidates, Error> {
+    fn search_stored<T: KeyTables>(&self, tables: &T, path: &Path) -> Result<Candidates, Error> {
         self.find_buckets(tables, self.folder, Some(path))?;
         self.search(tables, |chosen| {
             Lookup::<T::Sketch>::open(path, chosen, self.config.part(4))
@@ -172,7 +172,7 @@ impl Stage<'_> {
 
     /// Writes the buckets of the keys in a directory, unless the buckets exist. Computes the keys
     /// from the sketches if there are sketches.
-    fn find_buckets<T: Tables>(
+    fn find_buckets<T: KeyTables>(
         &self,
         tables: &T,
         keys: &Path,
@@ -203,7 +203,7 @@ impl Stage<'_> {
         remove_keys(keys, n_tables)
     }
 
-    fn search<T: Tables, S: Sketches<T::Sketch>>(
+    fn search<T: KeyTables, S: Sketches<T::Sketch>>(
         &self,
         tables: &T,
         open: impl Fn(&Arc<Chosen>) -> Result<S, Error>,
@@ -236,7 +236,7 @@ impl Stage<'_> {
     }
 
     /// Tests the pairs of small buckets.
-    fn compare_met<T: Tables, S: Sketches<T::Sketch>>(
+    fn compare_met<T: KeyTables, S: Sketches<T::Sketch>>(
         &self,
         tables: &T,
         open: impl Fn(&Arc<Chosen>) -> Result<S, Error>,
@@ -250,7 +250,8 @@ impl Stage<'_> {
         let n_at_once = 8 * rayon::current_num_threads() as u64;
         let max_docs = config.memory / n_at_once / size_of::<T::Sketch>() as u64;
         let queue = Queue::new(&pairs, &chosen, |_| Ok(1), max_docs, config, folder)?;
-        self.progress.expect(Scan::<PairKey>::open(&pairs)?.left());
+        self.progress
+            .expect(Scan::<CandidateKey>::open(&pairs)?.left());
         queue.judge(
             |batch| passing(tables, &sketches, batch),
             |batch, pairs| {
@@ -266,11 +267,11 @@ impl Stage<'_> {
 }
 
 /// Returns the pairs that pass the test.
-fn passing<T: Tables>(
+fn passing<T: KeyTables>(
     tables: &T,
     sketches: &impl Sketches<T::Sketch>,
     batch: &[Placed],
-) -> Result<Vec<PairKey>, Error> {
+) -> Result<Vec<CandidateKey>, Error> {
     let docs = members(batch);
     let loaded = docs.iter().map(|&doc| sketches.sketch(doc));
     let loaded = loaded.collect::<Result<Vec<T::Sketch>, Error>>()?;
@@ -288,9 +289,9 @@ pub(crate) fn clean(folder: &Path) -> Result<(), Error> {
 
 /// The results so far.
 struct CandidateSorters {
-    pairs: Sorter<PairKey>,
+    pairs: Sorter<CandidateKey>,
     /// The destination of all pairs, if they are requested, and the directory of the final file.
-    all: Option<Sorter<PairKey>>,
+    all: Option<Sorter<CandidateKey>>,
     /// Number of pairs of buckets too large to list.
     n_unlisted: u64,
     tally: Tally,
@@ -329,7 +330,7 @@ impl CandidateSorters {
 }
 
 /// Writes every pair once to `folder`. Returns the number of pairs.
-pub(crate) fn write_candidates(pairs: Sorter<PairKey>, folder: &Path) -> Result<u64, Error> {
+pub(crate) fn write_candidates(pairs: Sorter<CandidateKey>, folder: &Path) -> Result<u64, Error> {
     write_distinct(pairs, &folder.join(CANDIDATES))
 }
 
@@ -367,7 +368,7 @@ fn next_wave(buckets: &mut Buckets, table: u32, wave_pairs: usize) -> Result<Wav
 }
 
 /// Finds the candidates in larger buckets.
-struct Search<'a, T: Tables> {
+struct Search<'a, T: KeyTables> {
     tables: &'a T,
     sketches: Gathered<T::Sketch>,
     cap: usize,
@@ -378,7 +379,7 @@ struct Search<'a, T: Tables> {
     wave_pairs: usize,
 }
 
-impl<T: Tables> Search<'_, T> {
+impl<T: KeyTables> Search<'_, T> {
     fn run(&mut self, mut buckets: Buckets, progress: &Progress) -> Result<(), Error> {
         let mut left = buckets.left();
         progress.expect(left);
@@ -429,7 +430,7 @@ impl<T: Tables> Search<'_, T> {
         &self,
         wave: &Wave,
         buckets: &[Range<usize>],
-    ) -> Result<(Vec<PairKey>, Vec<PairKey>, Tally), Error> {
+    ) -> Result<(Vec<CandidateKey>, Vec<CandidateKey>, Tally), Error> {
         let (mut pairs, mut all) = (Vec::new(), Vec::new());
         let mut room = Bucket::new(0, self.cap);
         for bucket in buckets {
@@ -488,7 +489,7 @@ impl<T: Tables> Search<'_, T> {
     }
 
     /// Adds every pair of a bucket that passes the test.
-    fn push_all(&self, docs: &[Ordinal], pairs: &mut Vec<PairKey>) -> Result<(), Error> {
+    fn push_all(&self, docs: &[Ordinal], pairs: &mut Vec<CandidateKey>) -> Result<(), Error> {
         let sketches = self.gather(docs)?;
         for row in 0..docs.len() {
             self.push_row(docs, &sketches, row, pairs);
@@ -507,7 +508,7 @@ impl<T: Tables> Search<'_, T> {
                 self.push_row(docs, &sketches, row, &mut pairs);
                 pairs
             });
-            let found: Vec<Vec<PairKey>> = found.collect();
+            let found: Vec<Vec<CandidateKey>> = found.collect();
             for pairs in &found {
                 if let Some(all) = &mut self.out.all {
                     all.extend(pairs)?;
@@ -527,12 +528,12 @@ impl<T: Tables> Search<'_, T> {
         docs: &[Ordinal],
         sketches: &[T::Sketch],
         row: usize,
-        pairs: &mut Vec<PairKey>,
+        pairs: &mut Vec<CandidateKey>,
     ) {
         let b = docs[row];
         for (&a, sketch) in docs[..row].iter().zip(sketches) {
             if self.tables.accepts(sketch, &sketches[row]) {
-                pairs.push(PairKey { a, b });
+                pairs.push(CandidateKey { a, b });
             }
         }
     }

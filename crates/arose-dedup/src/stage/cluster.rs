@@ -22,15 +22,15 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Scan, Writer};
 use crate::config::Config;
 use crate::lookup::{Chosen, Flags, Lookup};
-use crate::record::{Accepted, DocRecord, Ordinal, PairKey, Scores};
+use crate::record::{Accepted, CandidateKey, DocRecord, Ordinal, Scores};
 use crate::sorter::{Sorted, Sorter};
 use crate::stage::candidates::write_candidates;
 use crate::stage::columns::DOCS;
 use crate::stage::indexed::{IndexMatch, MATCHES};
 use crate::stage::rank::{Rank, Ranks};
 use crate::stage::repair::{Around, Centre, MAX_ROUNDS};
-use crate::stage::verify::{self, PAIRS, TextsIn, Verified};
-use crate::stage::versions::{self, Versions};
+use crate::stage::verify::{self, PAIRS, TextsIn, VerifyResults};
+use crate::stage::versions::{self, VersionResults};
 use crate::{Error, Progress};
 
 /// File with the decision on each document that is the first of its exact duplicates.
@@ -61,13 +61,13 @@ pub(crate) const NOT_TAKEN: Ordinal = Ordinal::MAX;
 
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Clusters {
+pub(crate) struct ClusterResults {
     /// Rounds of repair that found pairs.
     pub(crate) n_repairs: u32,
     /// Number of pairs that these rounds found.
     pub(crate) n_repaired: u64,
     /// Groups of kept documents with the same content.
-    pub(crate) versions: Versions,
+    pub(crate) versions: VersionResults,
 }
 
 /// Clusters the accepted pairs and writes stars and keepers to `folder`.
@@ -76,11 +76,11 @@ pub(crate) fn run(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Clusters, Error> {
+) -> Result<ClusterResults, Error> {
     let n_docs = Scan::<DocRecord>::open(&stages.texts.read.join(DOCS))?.left() as usize;
     let ranks = Ranks::new(stages.texts.read, stages.exact, config, folder)?;
     write_keepers(&ranks, n_docs, folder)?;
-    let mut found = Clusters::default();
+    let mut found = ClusterResults::default();
     let mut pairs = vec![stages.verify.join(PAIRS)];
     loop {
         let (is_taken, ties) = stars(stages, &pairs, &ranks, n_docs, config, folder, progress)?;
@@ -89,7 +89,7 @@ pub(crate) fn run(
         let is_last = found.n_repairs == MAX_ROUNDS
             || find_repairs(ties, &is_taken, &ranks, config, folder, &repair)? == 0;
         let verified = match is_last {
-            true => Verified::default(),
+            true => VerifyResults::default(),
             false => verify::run(&stages.texts, &repair, config, &repair, progress)?,
         };
         if verified.n_pairs > 0 {
@@ -302,9 +302,9 @@ fn find_repairs(
             && dropped == doc
         {
             if !is_taken.is_set(other as usize) {
-                around.add(other, |pair: PairKey| out.push(pair))?;
+                around.add(other, |pair: CandidateKey| out.push(pair))?;
             } else if let Some(own) = centre_of(centres.get(other)?)? {
-                around.add_dropped(other, own, |pair: PairKey| out.push(pair))?;
+                around.add_dropped(other, own, |pair: CandidateKey| out.push(pair))?;
             }
             tie = ties.next()?;
         }

@@ -17,8 +17,8 @@ use crate::record::{
     DocRecord, EMPTY, FILTERED, NOT_FETCHED, NOT_STORED, NullText, SHORT, SUPERSEDED, Samples,
     Vectors,
 };
-use crate::scheme::{Bands, Tables};
-use crate::source::Source;
+use crate::scheme::{Bands, KeyTables};
+use crate::source::InputFile;
 use crate::stage::checkpoint::{Checkpoint, Lines, WaitingBytes};
 use crate::stage::keys::KeyWriter;
 use crate::stage::quality::QualityColumn;
@@ -51,7 +51,7 @@ pub(crate) struct Columns {
     /// Number of documents and skipped records so far.
     pub(crate) n_rows: u64,
     /// The sources in `found`, in a file that grows with them.
-    sources: Lines<Source>,
+    sources: Lines<InputFile>,
     docs: Writer<DocRecord>,
     names: Writer<u8>,
     tokens: TokenWriter,
@@ -365,7 +365,7 @@ impl Columns {
             Some(number) => *number,
             None => {
                 let number = self.found.sources.len() as u32;
-                let source = Source::of(path)?;
+                let source = InputFile::of(path)?;
                 self.sources.push(&source)?;
                 self.found.sources.push(source);
                 self.source_numbers.insert(path.to_path_buf(), number);

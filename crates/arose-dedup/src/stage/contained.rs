@@ -34,10 +34,10 @@ use crate::lookup::Flags;
 use crate::record::{Accepted, DocRecord, Ordinal, Scores, UNSPACED};
 use crate::sorter::Sorter;
 use crate::stage::candidates::{Candidates, active};
-use crate::stage::cluster::{self, Clusters, Taken, write_keepers, write_stars};
+use crate::stage::cluster::{self, ClusterResults, Taken, write_keepers, write_stars};
 use crate::stage::columns::DOCS;
 use crate::stage::rank::{Rank, Ranks};
-use crate::stage::verify::{PAIRS, Verified};
+use crate::stage::verify::{PAIRS, VerifyResults};
 use crate::{Error, Progress};
 
 /// Number of shingles in a window.
@@ -223,7 +223,7 @@ pub(crate) fn verify(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Verified, Error> {
+) -> Result<VerifyResults, Error> {
     let texts = Texts::open(read, config)?;
     let order = Column::<[u32; 2]>::open(&candidates.join(ORDER), config.part(8))?;
     let mut all = Scan::<[u32; 2]>::open(&candidates.join(ORDER))?;
@@ -234,7 +234,7 @@ pub(crate) fn verify(
     let mut pairs = Writer::create(&folder.join(PAIRS))?;
     let mut taken = Sorter::new(&folder.join("sort_taken"), config.part(8));
     progress.expect(all.left());
-    let (mut position, mut found) = (0, Verified::default());
+    let (mut position, mut found) = (0, VerifyResults::default());
     let mut own = Vec::new();
     while let Some([doc, n_shingles]) = all.next()? {
         own.clear();
@@ -325,7 +325,7 @@ pub(crate) fn clusters(
     [read, exact, verify]: [&Path; 3],
     config: &Config,
     folder: &Path,
-) -> Result<Clusters, Error> {
+) -> Result<ClusterResults, Error> {
     let n_docs = Scan::<DocRecord>::open(&read.join(DOCS))?.left() as usize;
     let ranks = Ranks::new(read, exact, config, folder)?;
     write_keepers(&ranks, n_docs, folder)?;
@@ -335,7 +335,7 @@ pub(crate) fn clusters(
         taken.push(one)?;
     }
     write_stars(&mut taken.finish()?, n_docs, folder)?;
-    Ok(cluster::Clusters::default())
+    Ok(cluster::ClusterResults::default())
 }
 
 /// The tokens of documents, and the values computed from them.

@@ -16,7 +16,7 @@ use crate::config::{Config, DroppedAs};
 use crate::record::{DocRecord, NOT_FETCHED, Ordinal};
 use crate::results::documents::details;
 use crate::results::table::scan;
-use crate::source::Source;
+use crate::source::InputFile;
 use crate::stage::columns::DOCS;
 
 /// The dropped documents of all archives.
@@ -34,7 +34,7 @@ struct Archive {
 }
 
 /// A dropped document, and the document for which it was dropped.
-struct Row {
+struct DroppedRow {
     source: u32,
     position: Position,
     kept_doc: Option<u64>,
@@ -48,10 +48,11 @@ impl DroppedDocs {
     pub(crate) fn read(
         documents: &Path,
         read: &Path,
-        sources: &[Source],
+        sources: &[InputFile],
         config: &Config,
     ) -> Result<Self, Error> {
-        let is_archive = |source: &Source| arose_corpus::is_archive(&source.path, &config.corpus);
+        let is_archive =
+            |source: &InputFile| arose_corpus::is_archive(&source.path, &config.corpus);
         let archives = sources
             .iter()
             .map(|source| is_archive(source).then(Archive::default));
@@ -108,7 +109,7 @@ impl DroppedDocs {
     }
 
     /// The dropped documents of archives.
-    fn rows(&self, documents: &Path, read: &Path) -> Result<Vec<Row>, Error> {
+    fn rows(&self, documents: &Path, read: &Path) -> Result<Vec<DroppedRow>, Error> {
         let mut records = Scan::<DocRecord>::open(&read.join(DOCS))?;
         let mut rows = Vec::new();
         let columns = ["kept", "kept_doc", "known_as", "rule", "similarity"];
@@ -122,7 +123,7 @@ impl DroppedDocs {
                 if kept.value(i) || !is_archive {
                     continue;
                 }
-                rows.push(Row {
+                rows.push(DroppedRow {
                     source: record.source,
                     position: position(&record),
                     kept_doc: kept_docs.is_valid(i).then(|| kept_docs.value(i)),
@@ -140,7 +141,7 @@ impl DroppedDocs {
     /// Their payloads are stored when their records are copied.
     fn originals(
         &mut self,
-        rows: &[Row],
+        rows: &[DroppedRow],
         documents: &Path,
         read: &Path,
     ) -> Result<BTreeMap<u64, RefersTo>, Error> {
@@ -173,7 +174,7 @@ impl DroppedDocs {
 
 /// Returns the reference of the revisit record of a dropped document; none if it duplicates
 /// nothing.
-fn original(row: &Row, originals: &BTreeMap<u64, RefersTo>) -> Option<RefersTo> {
+fn original(row: &DroppedRow, originals: &BTreeMap<u64, RefersTo>) -> Option<RefersTo> {
     let there = row.kept_doc.and_then(|doc| originals.get(&doc)).cloned();
     let original = there.or_else(|| {
         let url = row.known_as.clone().filter(|name| name.contains("://"));

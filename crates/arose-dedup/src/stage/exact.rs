@@ -18,7 +18,7 @@ pub(crate) const COPIES: &str = "copies";
 
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Exact {
+pub(crate) struct ExactResults {
     /// Number of documents whose content occurred before.
     pub(crate) n_copies: u64,
     /// Number of contents with more than one document.
@@ -40,7 +40,7 @@ pub(crate) fn run(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Exact, Error> {
+) -> Result<ExactResults, Error> {
     let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
     progress.expect(docs.left());
     let mut contents = Sorter::new(&folder.join("digests"), config.part(4));
@@ -62,7 +62,7 @@ pub(crate) fn run(
     }
     let mut contents = contents.finish()?;
     let mut copies = Sorter::new(&folder.join("copies"), config.part(4));
-    let mut found = Exact::default();
+    let mut found = ExactResults::default();
     let mut first: Option<Content> = None;
     let mut class_size = 0;
     while let Some(content) = contents.next()? {

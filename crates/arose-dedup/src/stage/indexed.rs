@@ -23,7 +23,7 @@ use crate::index::{Index, Match, Reader, Settings, Sketch, Sketcher};
 use crate::inputs::Naming;
 use crate::names::{Name, NameScan};
 use crate::record::{Copied, DocRecord, FILTERED, Ordinal, SUPERSEDED, UNSPACED, rule_index};
-use crate::source::{Source, path_text};
+use crate::source::{InputFile, path_text};
 use crate::stage::columns::DOCS;
 use crate::stage::exact::COPIES;
 use crate::stage::read::Read;
@@ -155,7 +155,7 @@ impl Sketches {
     pub(crate) fn open(
         read: &Path,
         settings: &Settings,
-        sources: &[Source],
+        sources: &[InputFile],
         naming: Naming,
     ) -> Result<Self, Error> {
         let sources = sources.iter().map(|source| path_text(&source.path));

@@ -20,7 +20,7 @@ use crate::error::InputChange;
 use crate::losses::{IncompleteFile, refuse_lost};
 use crate::record::NullText;
 use crate::sorter::{Sorted, Sorter};
-use crate::source::Source;
+use crate::source::InputFile;
 use crate::stage::columns::NULLS;
 use crate::stage::dropped::DroppedDocs;
 use crate::{Error, Progress};
@@ -85,7 +85,7 @@ impl Kept {
     /// records that could not be copied.
     pub(crate) fn write(
         self,
-        sources: &[Source],
+        sources: &[InputFile],
         mut dropped: DroppedDocs,
         config: &Config,
         out: &Path,
@@ -108,7 +108,7 @@ impl Kept {
 
 fn write_file(
     records: &mut Records<'_>,
-    sources: &[Source],
+    sources: &[InputFile],
     dropped: &mut DroppedDocs,
     config: &Config,
     path: &Path,
@@ -124,7 +124,7 @@ fn write_file(
 
 fn write_folder(
     records: &mut Records<'_>,
-    sources: &[Source],
+    sources: &[InputFile],
     dropped: &mut DroppedDocs,
     config: &Config,
     folder: &Path,
@@ -190,7 +190,7 @@ impl<'a> Records<'a> {
 
 /// Copies the records of a source, all of which must still exist, to files with this path.
 fn copy(
-    source: &Source,
+    source: &InputFile,
     number: usize,
     records: &mut Records<'_>,
     dropped: &mut DroppedDocs,
@@ -209,7 +209,7 @@ fn copy(
 
 /// Copies the kept lines of a plain file, with consecutive lines in one range.
 fn copy_lines(
-    source: &Source,
+    source: &InputFile,
     number: usize,
     records: &mut Records<'_>,
     mut files: Files,
@@ -243,7 +243,7 @@ fn copy_lines(
 /// Copies the kept records of any other file. From an archive, also copies records without a
 /// document.
 fn copy_records(
-    source: &Source,
+    source: &InputFile,
     number: usize,
     records: &mut Records<'_>,
     dropped: &mut DroppedDocs,
@@ -359,7 +359,7 @@ fn split_name(name: &std::ffi::OsStr, at: usize) -> (OsString, OsString) {
 }
 
 /// Returns the name of the single output file if there is at most one source.
-pub(crate) fn single_name(sources: &[Source]) -> Option<OsString> {
+pub(crate) fn single_name(sources: &[InputFile]) -> Option<OsString> {
     match sources {
         [] => Some("kept.jsonl".into()),
         [source] => Some(format!("kept.{}", suffix(&source.path)).into()),
@@ -381,9 +381,9 @@ fn suffix(path: &Path) -> String {
 }
 
 /// Returns the paths of the kept documents of each source, in their common directory.
-pub(crate) fn output_paths(sources: &[Source]) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn output_paths(sources: &[InputFile]) -> impl Iterator<Item = PathBuf> {
     let common = common_folder(sources);
-    let path = move |source: &Source| {
+    let path = move |source: &InputFile| {
         let name = source.path.strip_prefix(&common).unwrap_or(&source.path);
         safe(name)
     };
@@ -391,7 +391,7 @@ pub(crate) fn output_paths(sources: &[Source]) -> impl Iterator<Item = PathBuf> 
 }
 
 /// Returns the deepest directory that contains all sources.
-fn common_folder(sources: &[Source]) -> PathBuf {
+fn common_folder(sources: &[InputFile]) -> PathBuf {
     let mut parents = sources.iter().filter_map(|source| source.path.parent());
     let first = parents.next().map(Path::to_owned).unwrap_or_default();
     parents.fold(first, |common, parent| {
@@ -419,8 +419,8 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn sources(paths: &[&str]) -> Vec<Source> {
-        let source = |path: &&str| Source {
+    fn sources(paths: &[&str]) -> Vec<InputFile> {
+        let source = |path: &&str| InputFile {
             path: path.into(),
             n_bytes: 0,
             modified_ns: 0,

@@ -18,8 +18,8 @@ use crate::background::Background;
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
 use crate::lookup::Flags;
-use crate::record::{Ordinal, PairKey};
-use crate::scheme::{KEY_BITS, Tables};
+use crate::record::{CandidateKey, Ordinal};
+use crate::scheme::{KEY_BITS, KeyTables};
 use crate::sorter::Sorter;
 use crate::{Error, Progress};
 
@@ -130,7 +130,7 @@ impl KeyWriter {
 }
 
 /// Writes the keys of all documents to `folder`, computed from their sketches.
-pub(crate) fn write_keys<T: Tables>(
+pub(crate) fn write_keys<T: KeyTables>(
     tables: &T,
     sketches: &Path,
     n_docs: usize,
@@ -206,7 +206,7 @@ impl Packing {
 
 struct BucketWriter {
     folder: PathBuf,
-    met: Sorter<PairKey>,
+    met: Sorter<CandidateKey>,
     heads: Writer<[u32; 2]>,
     members: Writer<Ordinal>,
     /// The documents of the current bucket, until there are too many.
@@ -283,7 +283,7 @@ impl BucketWriter {
         }
         for (row, &b) in self.bucket.iter().enumerate() {
             for &a in &self.bucket[..row] {
-                self.met.push(PairKey { a, b })?;
+                self.met.push(CandidateKey { a, b })?;
             }
         }
         Ok(())
@@ -297,7 +297,7 @@ impl BucketWriter {
 }
 
 /// Writes every pair once. Returns the number of pairs.
-pub(crate) fn write_distinct(pairs: Sorter<PairKey>, path: &Path) -> Result<u64, Error> {
+pub(crate) fn write_distinct(pairs: Sorter<CandidateKey>, path: &Path) -> Result<u64, Error> {
     let mut pairs = pairs.finish()?;
     let mut out = Writer::create(path)?;
     let mut last = None;
@@ -401,7 +401,7 @@ mod tests {
             .collect()
     }
 
-    type Found = (BTreeSet<PairKey>, Vec<(u32, Vec<Ordinal>)>);
+    type Found = (BTreeSet<CandidateKey>, Vec<(u32, Vec<Ordinal>)>);
 
     /// Pairs of small buckets, and larger buckets, computed the simple way.
     fn expected(keys: &[Vec<Key>], active: &Flags) -> Found {
@@ -419,7 +419,7 @@ mod tests {
                     0..=N_PAIRED => {
                         let pairs = docs.iter().enumerate();
                         met.extend(pairs.flat_map(|(row, &b)| {
-                            docs[..row].iter().map(move |&a| PairKey { a, b })
+                            docs[..row].iter().map(move |&a| CandidateKey { a, b })
                         }));
                     }
                     _ => larger.push((table, docs)),
@@ -430,7 +430,7 @@ mod tests {
     }
 
     fn found(folder: &Path) -> Found {
-        let mut scan = Scan::<PairKey>::open(&folder.join(MET)).unwrap();
+        let mut scan = Scan::<CandidateKey>::open(&folder.join(MET)).unwrap();
         let pairs: Vec<_> = std::iter::from_fn(|| scan.next().unwrap()).collect();
         let met: BTreeSet<_> = pairs.iter().copied().collect();
         assert_eq!(met.len(), pairs.len(), "a pair is there twice");

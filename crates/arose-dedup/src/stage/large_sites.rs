@@ -26,7 +26,7 @@ use crate::stage::weigher::{Others, Weigher, key, others, salt};
 use crate::{Error, Progress};
 
 /// A document and its page, identified by the first document of the page.
-pub(super) type Page = [Ordinal; 2];
+pub(super) type PageOf = [Ordinal; 2];
 
 /// The documents of large sites, by ordinal.
 pub(super) const PAGES: &str = "pages";
@@ -49,7 +49,7 @@ struct Posting {
 /// Collects the documents of large sites.
 pub(super) struct Large<'a> {
     folder: &'a Path,
-    pages: Sorter<Page>,
+    pages: Sorter<PageOf>,
     is_shared: Flags,
     n_docs: u64,
     /// The URL of the last document, and the first document of its page.
@@ -154,7 +154,7 @@ struct Pages<'a> {
 
 /// A document and its text.
 struct PageText<'a> {
-    page: Page,
+    page: PageOf,
     site: u64,
     tokens_at: u64,
     tokens: &'a [u64],
@@ -166,7 +166,7 @@ impl Pages<'_> {
     /// whether it never did.
     fn for_each<T: Default + Send>(
         &self,
-        take: impl Fn(Page, &mut Vec<u64>, &mut T) + Sync,
+        take: impl Fn(PageOf, &mut Vec<u64>, &mut T) + Sync,
         put: impl FnMut(Vec<T>) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         #[derive(Default)]
@@ -201,7 +201,7 @@ impl Pages<'_> {
         take: impl Fn(PageText<'_>, &mut T) -> Result<(), Error> + Sync,
         mut put: impl FnMut(Vec<T>) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        let mut pages = Scan::<Page>::open(&self.folder.join(PAGES))?;
+        let mut pages = Scan::<PageOf>::open(&self.folder.join(PAGES))?;
         let mut texts = Texts::open(self.read)?;
         let mut next = pages.next()?;
         while let Some(blocks) = texts.next_blocks()? {
@@ -377,11 +377,11 @@ fn write_frames(counted: Sorter<Counted>, n_docs: usize, folder: &Path) -> Resul
 /// Finds the number of other pages of the word pairs of documents.
 struct Frames<'a> {
     weigher: &'a Weigher,
-    counts: Counts,
+    counts: CountSource,
 }
 
 /// The source of the numbers of other pages of a word pair.
-enum Counts {
+enum CountSource {
     Memory(CountTable),
     Disk {
         starts: Column<u64>,
@@ -403,8 +403,8 @@ impl<'a> Frames<'a> {
     fn open(folder: &Path, weigher: &'a Weigher, config: &Config) -> Result<Self, Error> {
         let frames = folder.join(FRAMES);
         let counts = match frames.exists() {
-            false => Counts::Memory(CountTable::open(&folder.join(LARGE_COUNTS))?),
-            true => Counts::Disk {
+            false => CountSource::Memory(CountTable::open(&folder.join(LARGE_COUNTS))?),
+            true => CountSource::Disk {
                 starts: Column::open(&folder.join(FRAMES_AT), config.part(32))?,
                 frames: Column::open(&frames, config.part(16))?,
             },
@@ -426,8 +426,8 @@ impl<'a> Frames<'a> {
         keys.extend(shingles.iter().map(|&shingle| key(shingle, salt)));
         numbers.clear();
         match &self.counts {
-            Counts::Memory(table) => table.look_up(keys, |n| numbers.push(others(n))),
-            Counts::Disk { starts, frames } => {
+            CountSource::Memory(table) => table.look_up(keys, |n| numbers.push(others(n))),
+            CountSource::Disk { starts, frames } => {
                 let mut ends = [0; 2];
                 starts.read_into(text.page[0].into(), &mut ends)?;
                 frame.clear();

@@ -38,7 +38,7 @@ pub(crate) fn list_all(
     sorter: &mut Sorter<Accepted>,
 ) -> Result<(), Error> {
     let classes = Classes::load(stages)?;
-    let sites = Sites::open(stages, config)?;
+    let sites = OwnSites::open(stages, config)?;
     let accepted = gather(stages, config, scratch)?;
     let limit = classes.limit(&accepted, n_docs)?;
     classes.list_copies(stages, limit, rows, sorter)?;
@@ -155,7 +155,7 @@ impl Classes {
         &self,
         pair: &Accepted,
         limit: u64,
-        sites: Option<&Sites>,
+        sites: Option<&OwnSites>,
         rows: &mut Rows,
         sorter: &mut Sorter<Accepted>,
     ) -> Result<(), Error> {
@@ -187,12 +187,12 @@ impl Classes {
 }
 
 /// Decides on pairs of exact duplicates by their own sites.
-struct Sites {
+struct OwnSites {
     policy: Policy,
     vectors: Column<Vectors>,
 }
 
-impl Sites {
+impl OwnSites {
     /// None if sites do not matter.
     fn open(stages: &Stages<'_>, config: &Config) -> Result<Option<Self>, Error> {
         if !has_site_rule(config) {

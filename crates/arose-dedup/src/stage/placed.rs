@@ -19,7 +19,7 @@ use crate::Error;
 use crate::column::Scan;
 use crate::config::Config;
 use crate::lookup::{Chosen, Flags};
-use crate::record::{Ordinal, PairKey};
+use crate::record::{CandidateKey, Ordinal};
 use crate::sorter::{Sorted, Sorter};
 
 /// Pairs in a batch.
@@ -36,8 +36,8 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    pub(crate) fn pair(&self) -> PairKey {
-        PairKey {
+    pub(crate) fn pair(&self) -> CandidateKey {
+        CandidateKey {
             a: self.a,
             b: self.b,
         }
@@ -46,9 +46,9 @@ impl Placed {
 
 /// Returns the documents that are in one of the pairs in a file, of `n_docs` documents.
 pub(crate) fn chosen(pairs: &Path, n_docs: usize) -> Result<Chosen, Error> {
-    let mut scan = Scan::<PairKey>::open(pairs)?;
+    let mut scan = Scan::<CandidateKey>::open(pairs)?;
     let mut has_pair = Flags::new(n_docs);
-    while let Some(PairKey { a, b }) = scan.next()? {
+    while let Some(CandidateKey { a, b }) = scan.next()? {
         has_pair.set(a as usize);
         has_pair.set(b as usize);
     }
@@ -80,7 +80,7 @@ impl Queue {
             false => Places::in_order(chosen, weights, room)?,
         };
         let mut sorter = Sorter::new(&folder.join("placed"), config.part(4));
-        let mut scan = Scan::<PairKey>::open(pairs)?;
+        let mut scan = Scan::<CandidateKey>::open(pairs)?;
         while let Some(pair) = scan.next()? {
             sorter.push(places.of(pair, chosen)?)?;
         }
@@ -166,8 +166,8 @@ impl Places {
         folder: &Path,
     ) -> Result<Self, Error> {
         let components = Components::new(chosen.len() as usize)?;
-        let mut scan = Scan::<PairKey>::open(pairs)?;
-        while let Some(PairKey { a, b }) = scan.next()? {
+        let mut scan = Scan::<CandidateKey>::open(pairs)?;
+        while let Some(CandidateKey { a, b }) = scan.next()? {
             let [a, b] = [a, b].map(|doc| DocId(chosen.place(doc) as u64));
             components.union(a, b)?;
         }
@@ -198,7 +198,7 @@ impl Places {
         Ok(Self::InOrder { starts })
     }
 
-    fn of(&self, PairKey { a, b }: PairKey, chosen: &Chosen) -> Result<Placed, Error> {
+    fn of(&self, CandidateKey { a, b }: CandidateKey, chosen: &Chosen) -> Result<Placed, Error> {
         let (blocks, component) = match self {
             Self::Near { components, blocks } => {
                 let places = [a, b].map(|doc| blocks[chosen.place(doc)]);

@@ -188,11 +188,11 @@ pub(crate) struct QualityTally {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct RuleTally {
     n: u64,
-    examples: Vec<Example>,
+    examples: Vec<ShownExample>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Example {
+struct ShownExample {
     id: String,
     value: f64,
     text: String,
@@ -211,7 +211,7 @@ impl QualityTally {
             let tally = self.rules.entry(rule.name.to_owned()).or_default();
             tally.n += 1;
             if tally.examples.len() < MAX_EXAMPLES {
-                tally.examples.push(Example {
+                tally.examples.push(ShownExample {
                     id: clip(id, EXCERPT_CHARS),
                     value: crate::job::rounded(value.into()),
                     text: row.excerpt.clone(),

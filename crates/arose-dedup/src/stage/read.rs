@@ -21,20 +21,20 @@ use crate::config::{Config, Keep};
 use crate::losses::Losses;
 use crate::progress::InputPlace;
 use crate::record::SUPERSEDED;
-use crate::source::Source;
+use crate::source::InputFile;
 use crate::stage::captures::Superseded;
 use crate::stage::checkpoint::{Checkpoint, Clock};
 use crate::stage::columns::Columns;
 pub(crate) use crate::stage::columns::{NAMES, NULLS};
 use crate::stage::quality::{self, QualityTally};
 pub use crate::stage::row::tokens;
-use crate::stage::row::{Maker, Row};
+use crate::stage::row::{Maker, ReadRow};
 use crate::{Error, Progress};
 
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Read {
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<InputFile>,
     pub(crate) n_docs: u64,
     pub(crate) n_tokens: u64,
     pub(crate) n_empty: u64,
@@ -113,14 +113,14 @@ fn read(
     let mut clock = Clock::new(config.checkpoint);
     while let Some(row) = rows.next() {
         match row {
-            Row::Document(mut row) => {
+            ReadRow::Document(mut row) => {
                 place.reach(&row.source, row.position, progress);
                 if superseded.has(columns.found.n_docs)? {
                     row.leave_out(SUPERSEDED);
                 }
                 columns.push(row)?;
             }
-            Row::Skipped(warning) => {
+            ReadRow::Skipped(warning) => {
                 place.reach(&warning.source, warning.position, progress);
                 progress.skip();
                 columns.skip(&warning)?;

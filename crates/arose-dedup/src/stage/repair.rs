@@ -15,7 +15,7 @@
 //! *Cost.* At most [`N_FIRST`] + 1 new pairs per existing pair and round; for most pairs, one.
 
 use crate::Error;
-use crate::record::{Ordinal, PairKey};
+use crate::record::{CandidateKey, Ordinal};
 use crate::stage::rank::Rank;
 
 /// Maximum number of repair rounds.
@@ -50,7 +50,7 @@ impl Around {
     pub(crate) fn add(
         &mut self,
         doc: Ordinal,
-        mut push: impl FnMut(PairKey) -> Result<(), Error>,
+        mut push: impl FnMut(CandidateKey) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let centre = self.centre.map(|centre| centre.doc);
         if Some(doc) == centre {
@@ -70,7 +70,7 @@ impl Around {
         &self,
         doc: Ordinal,
         own: Centre,
-        push: impl FnOnce(PairKey) -> Result<(), Error>,
+        push: impl FnOnce(CandidateKey) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match self.centre {
             Some(centre) if centre.rank < own.rank => push(pair(doc, centre.doc)),
@@ -79,8 +79,8 @@ impl Around {
     }
 }
 
-fn pair(one: Ordinal, other: Ordinal) -> PairKey {
-    PairKey {
+fn pair(one: Ordinal, other: Ordinal) -> CandidateKey {
+    CandidateKey {
         a: one.min(other),
         b: one.max(other),
     }
@@ -106,7 +106,7 @@ mod tests {
         around.begin(Some(centre(5)));
         for (own, expected) in [(7, Some((5, 9))), (5, None), (2, None)] {
             let mut found = None;
-            let push = |PairKey { a, b }| {
+            let push = |CandidateKey { a, b }| {
                 found = Some((a, b));
                 Ok(())
             };
@@ -121,7 +121,7 @@ mod tests {
         around.begin(Some(centre(5)));
         let mut pairs = Vec::new();
         for doc in [2, 5, 7, 8, 9, 10, 11] {
-            let push = |PairKey { a, b }| {
+            let push = |CandidateKey { a, b }| {
                 pairs.push((a, b));
                 Ok(())
             };

@@ -74,7 +74,7 @@ impl DocRow {
     }
 }
 
-pub(crate) enum Row {
+pub(crate) enum ReadRow {
     Document(Box<DocRow>),
     Skipped(Warning),
 }
@@ -115,10 +115,10 @@ impl Maker {
         })
     }
 
-    pub(crate) fn row(&self, item: Item) -> Row {
+    pub(crate) fn row(&self, item: Item) -> ReadRow {
         match item {
-            Item::Document(document) => Row::Document(Box::new(self.doc_row(*document))),
-            Item::Skipped(warning) => Row::Skipped(warning),
+            Item::Document(document) => ReadRow::Document(Box::new(self.doc_row(*document))),
+            Item::Skipped(warning) => ReadRow::Skipped(warning),
         }
     }
 

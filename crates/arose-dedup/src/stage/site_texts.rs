@@ -116,6 +116,8 @@ impl Texts {
         };
         self.records.read_into(start.into(), &mut text.records)?;
         self.vectors.read_into(start.into(), &mut text.vectors)?;
+        let n_tokens = text.records.iter().map(|record| record.n_tokens as usize);
+        text.tokens.reserve_exact(n_tokens.sum());
         for record in &text.records {
             self.tokens.read(&record.tokens(), &mut text.tokens)?;
             text.ends.push(text.tokens.len());

@@ -60,7 +60,7 @@ const BYTES_PER_TOKEN: u64 = 76;
 
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Sites {
+pub(crate) struct SiteResults {
     /// Number of sites with enough pages. Documents without a URL are one site.
     pub(crate) n_sites: u64,
     /// Number of their pages.
@@ -78,8 +78,8 @@ pub(crate) fn run(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Sites, Error> {
-    let mut found = Sites::default();
+) -> Result<SiteResults, Error> {
+    let mut found = SiteResults::default();
     progress.expect(2 * active.len() as u64);
     let tokens = TokenColumn::open(read)?;
     let sketches = Sketches::create(active, tokens.n_units()?, config, folder)?;
@@ -105,8 +105,10 @@ pub(crate) fn run(
         let sites = made.iter().flatten();
         progress.advance(sites.map(|site| site.docs.len() as u64).sum())?;
     }
-    progress.advance(lots.large.n_docs())?;
-    if let Some(pages) = lots.large.finish()? {
+    let Lots { docs, large, .. } = lots;
+    drop(docs);
+    progress.advance(large.n_docs())?;
+    if let Some(pages) = large.finish()? {
         large_sites::run(&pages, read, n_tokens, &sketches, config, progress)?;
         let mut framed = Scan::<Framed>::open(&folder.join(LARGE_COUNTS))?;
         while let Some(framed) = framed.next()? {
@@ -206,7 +208,7 @@ struct Lots<'a> {
 
 impl Lots<'_> {
     /// Returns the next sites; none at the end.
-    fn next_lot(&mut self, found: &mut Sites) -> Result<Option<Lot>, Error> {
+    fn next_lot(&mut self, found: &mut SiteResults) -> Result<Option<Lot>, Error> {
         let (mut lot, mut n_tokens) = (Lot::new(), 0);
         while n_tokens < LOT_TOKENS
             && let Some(site) = self.next_site(found)?
@@ -219,7 +221,7 @@ impl Lots<'_> {
     }
 
     /// Returns the next site that is not too large.
-    fn next_site(&mut self, found: &mut Sites) -> Result<Option<Site>, Error> {
+    fn next_site(&mut self, found: &mut SiteResults) -> Result<Option<Site>, Error> {
         loop {
             let first = match self.next.take() {
                 Some(next) => Some(next),

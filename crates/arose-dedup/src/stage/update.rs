@@ -17,7 +17,7 @@ use crate::disk;
 use crate::index::{Index, Pending};
 use crate::inputs::Naming;
 use crate::record::{DocRecord, Ordinal};
-use crate::source::Source;
+use crate::source::InputFile;
 use crate::stage::columns::DOCS;
 use crate::stage::indexed::{OpenIndex, Rows, Sketches};
 use crate::work::{read_json, write_json};
@@ -36,7 +36,7 @@ const BATCH: usize = 1 << 10;
 pub(crate) fn prepare(
     [read, written]: [&Path; 2],
     index: &OpenIndex,
-    (sources, naming): (&[Source], Naming),
+    (sources, naming): (&[InputFile], Naming),
     summary: &Value,
     folder: &Path,
     progress: &Progress,

@@ -25,7 +25,7 @@ use crate::column::{Scan, Writer};
 use crate::config::{Config, Verify};
 use crate::lookup::{Chosen, Lookup};
 use crate::record::{
-    Accepted, DocRecord, NO_SCORE, Ordinal, PairKey, Samples, Scores, UNSPACED, Vectors,
+    Accepted, CandidateKey, DocRecord, NO_SCORE, Ordinal, Samples, Scores, UNSPACED, Vectors,
 };
 use crate::score::Scorer;
 use crate::stage::candidates::CANDIDATES;
@@ -48,7 +48,7 @@ const BYTES_PER_TOKEN: u64 = 80;
 
 /// The results of the stage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Verified {
+pub(crate) struct VerifyResults {
     pub(crate) n_pairs: u64,
     /// Pairs that cause a document to be dropped.
     #[serde(default)]
@@ -73,19 +73,19 @@ pub(crate) fn run(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Verified, Error> {
+) -> Result<VerifyResults, Error> {
     let pairs = candidates.join(CANDIDATES);
     let n_docs = Scan::<DocRecord>::open(&texts.read.join(DOCS))?.left();
     let chosen = Arc::new(placed::chosen(&pairs, n_docs as usize)?);
     let judge = Judge::open(texts, &chosen, config)?;
-    progress.expect(Scan::<PairKey>::open(&pairs)?.left());
+    progress.expect(Scan::<CandidateKey>::open(&pairs)?.left());
     // Two blocks per batch and thread, in a quarter of the memory.
     let n_at_once = 8 * rayon::current_num_threads() as u64;
     let max_tokens = (config.memory / n_at_once / BYTES_PER_TOKEN).min(BLOCK_TOKENS);
     let n_tokens = |doc| Ok(judge.texts.place(doc)?.tokens.n_tokens);
     let queue = Queue::new(&pairs, &chosen, n_tokens, max_tokens, config, folder)?;
     let mut out = Writer::create(&folder.join(PAIRS))?;
-    let mut found = Verified::default();
+    let mut found = VerifyResults::default();
     queue.judge(
         |batch| judge.judge(batch),
         |batch, accepted| {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::column::{Column, Scan, Writer};
 use crate::config::Config;
 use crate::lookup::Flags;
-use crate::record::{Accepted, Ordinal, PairKey};
+use crate::record::{Accepted, CandidateKey, Ordinal};
 use crate::sorter::Sorter;
 use crate::stage::candidates::write_candidates;
 use crate::stage::cluster::{Link, NOT_TAKEN, STARS, Stages, Star, take_stars};
@@ -34,7 +34,7 @@ pub(crate) const KEPT_VERSIONS: &str = "kept";
 
 /// The results.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Versions {
+pub(crate) struct VersionResults {
     /// Number of groups of two or more kept documents.
     pub(crate) n_groups: u64,
     /// Number of kept documents in them.
@@ -51,7 +51,7 @@ pub(crate) fn run(
     config: &Config,
     folder: &Path,
     progress: &Progress,
-) -> Result<Versions, Error> {
+) -> Result<VersionResults, Error> {
     let verified = verify_kept(stages, pairs, is_taken, config, folder, progress)?;
     pairs.push(verified);
     let mut links = Sorter::new(&folder.join("links"), config.part(4));
@@ -68,7 +68,7 @@ pub(crate) fn run(
     let mut ties = Sorter::new(&folder.join("ties"), config.part(8));
     let mut is_version = is_taken.clone();
     let index = |doc: Ordinal| doc as usize;
-    let mut found = Versions::default();
+    let mut found = VersionResults::default();
     let mut last = NOT_TAKEN;
     let mut links = links.finish()?;
     take_stars(&mut links, &mut is_version, index, &mut ties, |link| {
@@ -119,7 +119,7 @@ fn verify_kept(
             // A document already in an index has no kept document in the run.
             let is_held = a == NOT_TAKEN || b == NOT_TAKEN;
             if pair.scores.rule() == Rule::Content && !is_same && !is_held {
-                candidates.push(PairKey {
+                candidates.push(CandidateKey {
                     a: a.min(b),
                     b: a.max(b),
                 })?;

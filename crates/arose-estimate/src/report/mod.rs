@@ -103,7 +103,7 @@ fn exactly(findings: &Findings) -> Vec<f64> {
 fn figures(out: &mut String, findings: &Findings) {
     out.push_str(
         "<table>\n<thead><tr><th>estimate<th class=\"n\">value<th>95% interval<th class=\"n\">samples\
-         <th>notes</tr></thead>\n<tbody>\n",
+         </tr></thead>\n<tbody>\n",
     );
     for figure in &findings.figures {
         let value = figure.value.map_or("–".to_owned(), number);
@@ -129,10 +129,11 @@ fn figures(out: &mut String, findings: &Findings) {
         );
         let _ = writeln!(
             out,
-            "<tr><td><bdi>{}</bdi><td class=\"n\">{value}<td>{interval}<td class=\"n\">{}<td>{}</tr>",
+            "<tr><td><bdi>{}</bdi><small>{}</small><td class=\"n\">{value}<td>{interval}\
+             <td class=\"n\">{}</tr>",
             Text(&figure.name),
+            Text(&notes.join("; ")),
             Count(figure.n_samples),
-            Text(&notes.join("; "))
         );
     }
     out.push_str("</tbody>\n</table>\n");

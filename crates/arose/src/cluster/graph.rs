@@ -14,12 +14,12 @@ pub(super) struct Graph {
     pub(super) docs: Vec<DocId>,
     /// The neighbours of document `i` are `links[starts[i]..starts[i + 1]]`.
     starts: Vec<usize>,
-    links: Vec<Link>,
+    links: Vec<Edge>,
 }
 
 /// One end of a link, as seen from the other end.
 #[derive(Clone, Copy)]
-pub(super) struct Link {
+pub(super) struct Edge {
     /// The neighbour's number.
     pub(super) to: usize,
     /// The similarity of the two.
@@ -35,7 +35,7 @@ impl Graph {
         let mut links = Vec::with_capacity(ends.len());
         for group in ends.chunk_by(|left, right| left.0 == right.0) {
             starts.push(links.len());
-            links.extend(group.iter().map(|&(_, to, similarity)| Link {
+            links.extend(group.iter().map(|&(_, to, similarity)| Edge {
                 to: docs.partition_point(|&doc| doc < to),
                 similarity,
             }));
@@ -49,7 +49,7 @@ impl Graph {
     }
 
     /// Returns the neighbours of a document, ascending.
-    pub(super) fn neighbours(&self, doc: usize) -> &[Link] {
+    pub(super) fn neighbours(&self, doc: usize) -> &[Edge] {
         &self.links[self.starts[doc]..self.starts[doc + 1]]
     }
 

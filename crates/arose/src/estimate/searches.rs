@@ -198,14 +198,14 @@ pub fn mean_of_ratios(queries: &[Results], a: usize, b: usize) -> Result<MeanOfR
 
 /// The amounts that a page adds to both sums.
 #[derive(Debug, Clone, Copy)]
-struct Hit {
+struct Contribution {
     page: u64,
     counts: [f64; 2],
 }
 
 /// Returns the amounts that each query adds to both sums, page by page.
-fn hits(queries: &[Results], count: impl Fn(EngineSet) -> [f64; 2]) -> Vec<Vec<Hit>> {
-    let hit = |found: &VerifiedResult| Hit {
+fn hits(queries: &[Results], count: impl Fn(EngineSet) -> [f64; 2]) -> Vec<Vec<Contribution>> {
+    let hit = |found: &VerifiedResult| Contribution {
         page: found.page,
         counts: count(found.engines),
     };
@@ -218,11 +218,11 @@ fn hits(queries: &[Results], count: impl Fn(EngineSet) -> [f64; 2]) -> Vec<Vec<H
 /// Returns the ratio of two sums over queries, with an interval from resampling the queries.
 fn ratio(
     method: Method,
-    hits: &[Vec<Hit>],
+    hits: &[Vec<Contribution>],
     about: About,
     bootstrap: &Bootstrap,
 ) -> Result<Estimate, Error> {
-    let of_query = |hits: &Vec<Hit>| {
+    let of_query = |hits: &Vec<Contribution>| {
         let all = hits.iter();
         all.fold([0.0; 2], |sums, hit| {
             [0, 1].map(|side| sums[side] + hit.counts[side])
@@ -257,7 +257,7 @@ fn ratio(
 
 /// Returns the factor by which the error grows if not only the queries are random, but also which
 /// search engine has which of their pages.
-fn stretch(method: Method, hits: &[Vec<Hit>], ratio: f64) -> f64 {
+fn stretch(method: Method, hits: &[Vec<Contribution>], ratio: f64) -> f64 {
     let mut of_pages: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
     let (mut by_query, mut by_hit) = (0.0, 0.0);
     for own in hits {

@@ -134,7 +134,7 @@ pub struct Schedule {
 
 /// A page whose turn may have come.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
+struct DuePage {
     page: u32,
     time: u32,
     /// Whether it comes from the announced pages.
@@ -431,7 +431,7 @@ impl Schedule {
 
     /// Returns pages that may be the most valuable ones: the first of the queue, 1.5 times as many
     /// as are to be visited.
-    fn candidates(&mut self, pages: &impl Pages, now: u32, n: usize) -> Vec<Candidate> {
+    fn candidates(&mut self, pages: &impl Pages, now: u32, n: usize) -> Vec<DuePage> {
         let enough = n + n.div_ceil(2);
         let mut found = Vec::with_capacity(enough);
         let mut back = Vec::new();
@@ -462,7 +462,7 @@ impl Schedule {
         pages: &impl Pages,
         now: u32,
         n_most: usize,
-        found: &mut Vec<Candidate>,
+        found: &mut Vec<DuePage>,
     ) {
         for _ in 0..n_most {
             let Some(&(time, page)) = self.announced.first().filter(|(time, _)| *time <= now)
@@ -471,7 +471,7 @@ impl Schedule {
             };
             self.announced.pop_first();
             if let Worth::Value(value) = self.worth(page, pages, now) {
-                found.push(Candidate {
+                found.push(DuePage {
                     page,
                     time,
                     is_announced: true,
@@ -482,7 +482,7 @@ impl Schedule {
     }
 
     /// Returns the page whose turn is first.
-    fn first(&self) -> Option<Candidate> {
+    fn first(&self) -> Option<DuePage> {
         let queued = [&self.due, &self.outdated].map(|queue| queue.peek().map(|first| first.0));
         let queued = queued.into_iter().flatten().min();
         let announced = self.announced.first().copied();
@@ -494,7 +494,7 @@ impl Schedule {
             (_, None) => false,
         };
         let (entry, time) = if is_announced { announced } else { queued }?;
-        Some(Candidate {
+        Some(DuePage {
             page: entry.page(),
             time,
             is_announced,
@@ -502,7 +502,7 @@ impl Schedule {
         })
     }
 
-    fn remove(&mut self, first: Candidate) {
+    fn remove(&mut self, first: DuePage) {
         if first.is_announced {
             self.announced.pop_first();
             return;
@@ -519,8 +519,8 @@ impl Schedule {
 
     /// Puts back a page that was considered. A page whose time has not come, or that is worth a
     /// visit, keeps its time. Any other page gets a later time under the current threshold.
-    fn put_back(&mut self, candidate: Candidate, pages: &impl Pages, now: u32) {
-        let Candidate { page, time, .. } = candidate;
+    fn put_back(&mut self, candidate: DuePage, pages: &impl Pages, now: u32) {
+        let DuePage { page, time, .. } = candidate;
         // A page that was visited since it was announced waits in a queue like all others.
         let is_announced = pages.signals(page).is_some_and(|(_, n)| n > 0);
         let time = match time > now || candidate.value >= self.threshold {

@@ -39,7 +39,7 @@ pub struct Reference {
     distinct: Vec<Distinct>,
     /// Items and tokens, distinct window by distinct window.
     places: Vec<[u32; 2]>,
-    filter: Filter,
+    filter: HashFilter,
     /// The first distinct window for each hash prefix.
     starts: Vec<u32>,
 }
@@ -207,7 +207,7 @@ impl Builder {
             }
             places.push(*place);
         }
-        let filter = Filter::new(distinct.iter().map(|window| window.hash[0]));
+        let filter = HashFilter::new(distinct.iter().map(|window| window.hash[0]));
         let mut starts = vec![0; (1 << (HASH_BITS - filter.bucket_shift)) + 1];
         for window in &distinct {
             starts[(window.hash[0] >> filter.bucket_shift) as usize + 1] += 1;
@@ -231,7 +231,7 @@ const HASH_BITS: u32 = 61;
 
 /// A filter that rejects most hashes that are not in a set.
 #[derive(Debug, Clone)]
-struct Filter {
+struct HashFilter {
     words: Vec<u64>,
     /// Bits removed from a hash to find its word.
     word_shift: u32,
@@ -239,7 +239,7 @@ struct Filter {
     bucket_shift: u32,
 }
 
-impl Filter {
+impl HashFilter {
     /// Creates a filter with sixteen bits for each hash, three of them set, all in one word.
     fn new(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
         let n_words = (hashes.len() / 4).next_power_of_two().max(2);

@@ -7,12 +7,12 @@ use crate::token::Tokenizer;
 
 const R: &str = "a rose is a rose is a rose";
 
-struct Corpus {
+struct TestCorpus {
     texts: Vec<String>,
     docs: Vec<Vec<u64>>,
 }
 
-impl Corpus {
+impl TestCorpus {
     fn new(texts: &[&str]) -> Self {
         let tokens = |text: &&str| Tokenizer::default().tokens(text).fingerprints;
         Self {
@@ -68,7 +68,7 @@ impl Corpus {
 /// Checks occurrences, and the remaining text after `later`, `whole-first` and `all`.
 #[track_caller]
 fn check(texts: &[&str], n_tokens: usize, occurrences: &str, left: [&str; 3]) {
-    let corpus = Corpus::new(texts);
+    let corpus = TestCorpus::new(texts);
     assert_eq!(corpus.shown(n_tokens), occurrences);
     let removals = [Removal::Later, Removal::WholeFirst, Removal::All];
     assert_eq!(
@@ -89,9 +89,9 @@ fn a_rose_is_a_rose_is_a_rose() {
     }
     check(&[R], 6, "", [R, R, R]);
     for n_tokens in 1..=5 {
-        assert_eq!(Corpus::new(&[R]).longest(0, n_tokens), 5);
+        assert_eq!(TestCorpus::new(&[R]).longest(0, n_tokens), 5);
     }
-    assert_eq!(Corpus::new(&[R]).longest(0, 6), 0);
+    assert_eq!(TestCorpus::new(&[R]).longest(0, 6), 0);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn one_token_repeated() {
     let text = "x x x x x x x";
     let occurrences = "[0,3)x5 [1,4)x5 [2,5)x5 [3,6)x5 [4,7)x5";
     check(&[text], 3, occurrences, ["x", "x x x", ""]);
-    let corpus = Corpus::new(&[text]);
+    let corpus = TestCorpus::new(&[text]);
     assert!(
         corpus.occurrences(3, Scope::Any)[0]
             .iter()
@@ -125,7 +125,7 @@ fn a_passage_in_a_passage() {
     let occurrences = "[0,4)x2 [2,6)x3 [4,8)x2; [1,5)x2 [3,7)x3 [5,9)x2; [1,5)x3";
     let kept = "p q r s t u v w; 1 2; 3 4";
     check(&texts, 3, occurrences, [kept, kept, "; 1 2; 3 4"]);
-    let corpus = Corpus::new(&texts);
+    let corpus = TestCorpus::new(&texts);
     assert_eq!([0, 1, 2].map(|doc| corpus.longest(doc, 3)), [8, 8, 4]);
 }
 
@@ -165,7 +165,7 @@ fn versions_of_a_text() {
             "d; ; y i j",
         ],
     );
-    let corpus = Corpus::new(&texts);
+    let corpus = TestCorpus::new(&texts);
     assert_eq!([0, 1, 2].map(|doc| corpus.longest(doc, 3)), [6, 7, 7]);
 }
 
@@ -177,7 +177,7 @@ fn runs_of_equal_tokens() {
     };
     let a = spelled(&[("a", 12), ("b", 3), ("c", 5)]);
     let b = spelled(&[("a", 12), ("c", 5)]);
-    let corpus = Corpus::new(&[&a, &b]);
+    let corpus = TestCorpus::new(&[&a, &b]);
     let found = corpus.occurrences(3, Scope::Any).concat();
     let counts = |count| found.iter().filter(|one| one.count == count).count();
     assert_eq!((counts(20), counts(6), found.len()), (20, 6, 26));
@@ -201,7 +201,7 @@ fn scripts_without_spaces() {
 
 #[test]
 fn scopes() {
-    let corpus = Corpus::new(&[R, "is a rose is"]);
+    let corpus = TestCorpus::new(&[R, "is a rose is"]);
     let found = corpus.occurrences(3, Scope::Any);
     // "a rose is" and "is a rose" occur three times, "rose is a" twice.
     let counts: Vec<u64> = found[0].iter().map(|one| one.count).collect();
@@ -228,7 +228,7 @@ fn check_units(texts: &[&str], unit: Unit, span: usize, occurrences: &str, left:
             .map(|unit| digest(&text[unit.clone()]))
             .collect()
     });
-    let corpus = Corpus {
+    let corpus = TestCorpus {
         texts: Vec::new(),
         docs: docs.collect(),
     };

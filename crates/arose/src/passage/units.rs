@@ -95,7 +95,7 @@ fn paragraph_ends(text: &str) -> impl Iterator<Item = usize> {
 
 /// The classes of ASCII characters for sentence boundaries (UAX 29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum AsciiClass {
     Other,
     Upper,
     Lower,
@@ -114,21 +114,21 @@ enum Class {
 }
 
 /// All bytes beyond ASCII are others.
-const CLASSES: [Class; 256] = {
-    let mut classes = [Class::Other; 256];
+const CLASSES: [AsciiClass; 256] = {
+    let mut classes = [AsciiClass::Other; 256];
     let mut byte = 0;
     while byte < 256 {
         classes[byte] = match byte as u8 {
-            b'A'..=b'Z' => Class::Upper,
-            b'a'..=b'z' => Class::Lower,
-            b'0'..=b'9' => Class::Numeric,
-            b'\t' | 0x0B | 0x0C | b' ' => Class::Space,
-            b'"' | b'\'' | b'(' | b')' | b'[' | b']' | b'{' | b'}' => Class::Close,
-            b',' | b'-' | b':' | b';' => Class::Continue,
-            b'.' => Class::Stop,
-            b'!' | b'?' => Class::End,
-            b'\n' | b'\r' => Class::Break,
-            _ => Class::Other,
+            b'A'..=b'Z' => AsciiClass::Upper,
+            b'a'..=b'z' => AsciiClass::Lower,
+            b'0'..=b'9' => AsciiClass::Numeric,
+            b'\t' | 0x0B | 0x0C | b' ' => AsciiClass::Space,
+            b'"' | b'\'' | b'(' | b')' | b'[' | b']' | b'{' | b'}' => AsciiClass::Close,
+            b',' | b'-' | b':' | b';' => AsciiClass::Continue,
+            b'.' => AsciiClass::Stop,
+            b'!' | b'?' => AsciiClass::End,
+            b'\n' | b'\r' => AsciiClass::Break,
+            _ => AsciiClass::Other,
         };
         byte += 1;
     }
@@ -166,19 +166,19 @@ fn certain_ends(text: &[u8], mut push: impl FnMut(usize)) {
     while let Some(here) = class(at) {
         at += 1;
         match here {
-            Class::Break => {
+            AsciiClass::Break => {
                 at += usize::from(text[at - 1] == b'\r' && text.get(at) == Some(&b'\n'));
                 push(at);
             }
-            Class::Stop | Class::End => {
-                while class(at) == Some(Class::Close) {
+            AsciiClass::Stop | AsciiClass::End => {
+                while class(at) == Some(AsciiClass::Close) {
                     at += 1;
                 }
                 let n_before = at;
-                while class(at) == Some(Class::Space) {
+                while class(at) == Some(AsciiClass::Space) {
                     at += 1;
                 }
-                if at > n_before && class(at) == Some(Class::Upper) {
+                if at > n_before && class(at) == Some(AsciiClass::Upper) {
                     push(at);
                 }
             }
@@ -196,21 +196,21 @@ fn ascii_sentence_ends(text: &[u8], mut push: impl FnMut(usize)) {
     while let Some(here) = class(at) {
         at += 1;
         match here {
-            Class::Break => {
+            AsciiClass::Break => {
                 // SB3, SB4
                 at += usize::from(text[at - 1] == b'\r' && text.get(at) == Some(&b'\n'));
                 push(at);
                 last = at;
             }
-            Class::Stop | Class::End => {
+            AsciiClass::Stop | AsciiClass::End => {
                 let before = at.checked_sub(2).and_then(class);
-                let is_inside = here == Class::Stop
+                let is_inside = here == AsciiClass::Stop
                     && match class(at) {
                         // SB6
-                        Some(Class::Numeric) => true,
+                        Some(AsciiClass::Numeric) => true,
                         // SB7
-                        Some(Class::Upper) => {
-                            matches!(before, Some(Class::Upper | Class::Lower))
+                        Some(AsciiClass::Upper) => {
+                            matches!(before, Some(AsciiClass::Upper | AsciiClass::Lower))
                         }
                         _ => false,
                     };
@@ -218,19 +218,19 @@ fn ascii_sentence_ends(text: &[u8], mut push: impl FnMut(usize)) {
                     continue;
                 }
                 // SB9, SB10
-                while class(at) == Some(Class::Close) {
+                while class(at) == Some(AsciiClass::Close) {
                     at += 1;
                 }
-                while class(at) == Some(Class::Space) {
+                while class(at) == Some(AsciiClass::Space) {
                     at += 1;
                 }
                 let goes_on = match class(at) {
                     // The end of the text, or of the line, which follows.
-                    None | Some(Class::Break) => true,
+                    None | Some(AsciiClass::Break) => true,
                     // SB8a
-                    Some(Class::Continue | Class::Stop | Class::End) => true,
+                    Some(AsciiClass::Continue | AsciiClass::Stop | AsciiClass::End) => true,
                     // SB8
-                    _ => here == Class::Stop && is_before_lower(&text[at..]),
+                    _ => here == AsciiClass::Stop && is_before_lower(&text[at..]),
                 };
                 if !goes_on {
                     // SB11
@@ -250,10 +250,14 @@ fn ascii_sentence_ends(text: &[u8], mut push: impl FnMut(usize)) {
 fn is_before_lower(text: &[u8]) -> bool {
     let mut classes = text.iter().map(|byte| CLASSES[usize::from(*byte)]);
     let first = classes.find(|class| {
-        let is_letter = matches!(class, Class::Upper | Class::Lower);
-        is_letter || matches!(class, Class::Break | Class::Stop | Class::End)
+        let is_letter = matches!(class, AsciiClass::Upper | AsciiClass::Lower);
+        is_letter
+            || matches!(
+                class,
+                AsciiClass::Break | AsciiClass::Stop | AsciiClass::End
+            )
     });
-    first == Some(Class::Lower)
+    first == Some(AsciiClass::Lower)
 }
 
 #[cfg(test)]

@@ -86,12 +86,12 @@ impl Numbers {
 /// The words of a text: a number for each, and the position of its end in the text without
 /// whitespace.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a> {
+pub(super) struct WordNumbers<'a> {
     pub(super) numbers: &'a [u32],
     pub(super) ends: &'a [u64],
 }
 
-impl Words<'_> {
+impl WordNumbers<'_> {
     /// Returns the number of characters of the words from `start` to `end`.
     fn n_chars(&self, start: usize, end: usize) -> u64 {
         let before = |at: usize| at.checked_sub(1).map_or(0, |last| self.ends[last]);
@@ -110,7 +110,7 @@ pub(super) struct Grams {
 
 impl Grams {
     /// Starts with single words.
-    pub(super) fn start(&mut self, words: Words<'_>) {
+    pub(super) fn start(&mut self, words: WordNumbers<'_>) {
         self.keys.clear();
         self.keys
             .extend(words.numbers.iter().map(|number| u64::from(*number)));
@@ -118,7 +118,7 @@ impl Grams {
     }
 
     /// Starts with 5-grams.
-    pub(super) fn start_with_five(&mut self, words: Words<'_>) {
+    pub(super) fn start_with_five(&mut self, words: WordNumbers<'_>) {
         // Odd and different, so that the same words in another order have another sum.
         const FACTORS: [u64; 5] = [
             0x9E37_79B9_7F4A_7C15,
@@ -137,7 +137,7 @@ impl Grams {
     }
 
     /// Extends n-grams by one word.
-    pub(super) fn grow(&mut self, words: Words<'_>) {
+    pub(super) fn grow(&mut self, words: WordNumbers<'_>) {
         let n_grams = (words.numbers.len() + 1).saturating_sub(self.n + 1);
         self.keys.truncate(n_grams);
         let added = words.numbers.iter().skip(self.n);
@@ -149,7 +149,12 @@ impl Grams {
 
     /// Returns the characters of the most frequent n-gram, spaces included, times its number of
     /// occurrences. Of equally frequent ones, the first counts.
-    pub(super) fn top_chars(&mut self, words: Words<'_>, numbers: &mut Numbers, seed: u64) -> u64 {
+    pub(super) fn top_chars(
+        &mut self,
+        words: WordNumbers<'_>,
+        numbers: &mut Numbers,
+        seed: u64,
+    ) -> u64 {
         numbers.clear(self.keys.len(), seed);
         self.counts.clear();
         let mut firsts: Vec<u32> = Vec::new();
@@ -170,7 +175,12 @@ impl Grams {
 
     /// Returns the characters of n-grams that repeat an earlier one, each word counted once: after
     /// a repeated n-gram, the search continues after its last word.
-    pub(super) fn repeated_chars(&self, words: Words<'_>, numbers: &mut Numbers, seed: u64) -> u64 {
+    pub(super) fn repeated_chars(
+        &self,
+        words: WordNumbers<'_>,
+        numbers: &mut Numbers,
+        seed: u64,
+    ) -> u64 {
         numbers.clear(self.keys.len(), seed);
         let mut n_chars = 0;
         let mut at = 0;

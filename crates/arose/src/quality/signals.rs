@@ -1,7 +1,7 @@
 //! The signals of a text, in one pass over it.
 
 use super::glance::{Glance, REUSE_WORDS};
-use super::grams::{Grams, Numbers, Words};
+use super::grams::{Grams, Numbers, WordNumbers};
 use crate::digest::digest64;
 
 /// The repetition within a text, used for the weight of a page.
@@ -85,7 +85,7 @@ pub struct Analyzer {
 
 /// Counts of one pass.
 #[derive(Debug, Default)]
-struct Tally {
+struct Pass {
     n_lines: u64,
     n_dup_lines: u64,
     dup_line_chars: u64,
@@ -131,7 +131,7 @@ impl Analyzer {
     pub fn repetition(&mut self, text: &str) -> Repetition {
         let seed = digest64(text.as_bytes());
         self.begin(text, seed);
-        let mut tally = Tally::default();
+        let mut tally = Pass::default();
         let mut n_chars = 0;
         for line in text.split('\n') {
             n_chars += count_chars(line) + 1;
@@ -163,7 +163,7 @@ impl Analyzer {
     pub fn signals(&mut self, text: &str) -> Signals {
         let seed = digest64(text.as_bytes());
         self.begin(text, seed);
-        let mut tally = Tally::default();
+        let mut tally = Pass::default();
         let mut n_chars = 0;
         for line in text.split('\n') {
             n_chars += count_chars(line) + 1;
@@ -206,7 +206,7 @@ impl Analyzer {
         }
     }
 
-    fn count_line(&mut self, line: &str, tally: &mut Tally) {
+    fn count_line(&mut self, line: &str, tally: &mut Pass) {
         let line = line.trim();
         if line.is_empty() {
             tally.paragraphs.end();
@@ -224,14 +224,14 @@ impl Analyzer {
         tally.paragraphs.line(digest, n_chars);
     }
 
-    fn all_words(&self) -> Words<'_> {
-        Words {
+    fn all_words(&self) -> WordNumbers<'_> {
+        WordNumbers {
             numbers: &self.words,
             ends: &self.ends,
         }
     }
 
-    fn repeats(&mut self, n_chars: u64, tally: &Tally, seed: u64) -> Repetition {
+    fn repeats(&mut self, n_chars: u64, tally: &Pass, seed: u64) -> Repetition {
         let n_words = self.words.len();
         let first = &self.words[..n_words.min(REUSE_WORDS)];
         // Numbers are given in order of appearance.
@@ -249,7 +249,7 @@ impl Analyzer {
             }
         }
         let n_first = first.len() as u64;
-        let words = Words {
+        let words = WordNumbers {
             numbers: &self.words,
             ends: &self.ends,
         };
@@ -267,7 +267,7 @@ impl Analyzer {
 
     fn gram_shares(&mut self, n_chars: u64, seed: u64) -> ([f64; 3], [f64; 6]) {
         let (mut top, mut dup) = ([0.0; 3], [0.0; 6]);
-        let words = Words {
+        let words = WordNumbers {
             numbers: &self.words,
             ends: &self.ends,
         };
@@ -287,7 +287,7 @@ impl Analyzer {
 
     fn finish(
         &mut self,
-        tally: &Tally,
+        tally: &Pass,
         repetition: Repetition,
         top_grams: [f64; 3],
         dup_grams: [f64; 6],
@@ -337,7 +337,7 @@ impl Analyzer {
 }
 
 /// Counts the properties of a line that rules use.
-fn look_at_line(line: &str, tally: &mut Tally) {
+fn look_at_line(line: &str, tally: &mut Pass) {
     let line = line.trim();
     if line.is_empty() {
         return;

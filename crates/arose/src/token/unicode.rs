@@ -5,7 +5,7 @@ use std::ops::Range;
 use icu_casemap::CaseMapper;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::class::{Class, class};
+use super::class::{CharRole, class};
 use super::{Case, Spacing};
 
 /// Splits text into tokens and passes each to its sink, with its position in the text.
@@ -15,7 +15,7 @@ pub(super) struct Cutter<F> {
     /// The token being built, or the whole run for clusters.
     run: String,
     /// The class of the run; a separator if there is no run.
-    run_class: Class,
+    run_class: CharRole,
     /// The position of the run in the text.
     place: Range<usize>,
 }
@@ -26,7 +26,7 @@ impl<F: FnMut(&str, Spacing, Range<usize>)> Cutter<F> {
             case,
             sink,
             run: String::new(),
-            run_class: Class::Separator,
+            run_class: CharRole::Separator,
             place: 0..0,
         }
     }
@@ -41,11 +41,11 @@ impl<F: FnMut(&str, Spacing, Range<usize>)> Cutter<F> {
 
     fn push(&mut self, at: usize, c: char) {
         match class(c) {
-            Class::Separator => self.end_run(),
-            Class::Mark if self.run_class == Class::Separator => {}
-            Class::Mark => self.extend(at, c),
+            CharRole::Separator => self.end_run(),
+            CharRole::Mark if self.run_class == CharRole::Separator => {}
+            CharRole::Mark => self.extend(at, c),
             class => {
-                if class != self.run_class || class == Class::Single {
+                if class != self.run_class || class == CharRole::Single {
                     self.end_run();
                     self.run_class = class;
                     self.place.start = at;
@@ -70,12 +70,12 @@ impl<F: FnMut(&str, Spacing, Range<usize>)> Cutter<F> {
 
     fn end_run(&mut self) {
         match self.run_class {
-            Class::Separator | Class::Mark => return,
-            Class::Word => (self.sink)(&self.run, Spacing::Spaced, self.place.clone()),
-            Class::Single | Class::Katakana | Class::Hangul => {
+            CharRole::Separator | CharRole::Mark => return,
+            CharRole::Word => (self.sink)(&self.run, Spacing::Spaced, self.place.clone()),
+            CharRole::Single | CharRole::Katakana | CharRole::Hangul => {
                 (self.sink)(&self.run, Spacing::Unspaced, self.place.clone());
             }
-            Class::Cluster => {
+            CharRole::Cluster => {
                 // Case folding does not change the length of text in these scripts.
                 for (at, cluster) in self.run.grapheme_indices(true) {
                     let start = self.place.start + at;
@@ -85,6 +85,6 @@ impl<F: FnMut(&str, Spacing, Range<usize>)> Cutter<F> {
             }
         }
         self.run.clear();
-        self.run_class = Class::Separator;
+        self.run_class = CharRole::Separator;
     }
 }

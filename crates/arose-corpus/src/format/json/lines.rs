@@ -13,7 +13,7 @@ use crate::config::{Config, Fields, N_SLOTS, Slot, below};
 use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
 use crate::format::json::scan::{self, Extent, Flaw, Quoted, Value};
-use crate::format::row::{Place, Row};
+use crate::format::row::{RecordPlace, Row};
 use crate::source::raw::CHUNK;
 use crate::source::stream::{Places, Stream};
 
@@ -69,7 +69,7 @@ impl LineCutter {
             }
             // The line that a break interrupts is lost; the warning about the break covers it.
             if let Some(at_break) = self.stream.resume() {
-                let place = Place::new(&self.source, at_break.position);
+                let place = RecordPlace::new(&self.source, at_break.position);
                 return Some(Cut::Skipped(place.broken(at_break)));
             }
             return (length > 0).then(|| {
@@ -91,7 +91,7 @@ impl LineCutter {
             Some(rest) if position == Position::default() => rest,
             _ => line,
         };
-        let place = Place::new(&self.source, position);
+        let place = RecordPlace::new(&self.source, position);
         let item = read_object(line, place, &Wanted::new(&config.fields), config);
         self.stream.consume(n);
         Some(item)
@@ -117,7 +117,7 @@ impl LineCutter {
     }
 
     fn skip_line(&mut self) -> Item {
-        let place = Place::new(&self.source, self.stream.position(0));
+        let place = RecordPlace::new(&self.source, self.stream.position(0));
         loop {
             let window = self.stream.fill(CHUNK);
             let (length, end) = (window.len(), memchr(b'\n', window));
@@ -129,7 +129,7 @@ impl LineCutter {
     }
 }
 
-fn long_line(place: &Place, limit: usize) -> Item {
+fn long_line(place: &RecordPlace, limit: usize) -> Item {
     place.skipped(
         Reason::TooLarge,
         format!("a line of more than {limit} bytes"),
@@ -161,8 +161,8 @@ impl LineBlock {
     }
 
     /// The position of the line that starts at byte `start`.
-    pub(crate) fn place(&self, start: usize) -> Place {
-        Place::new(&self.source, self.places.at(self.index + start as u64))
+    pub(crate) fn place(&self, start: usize) -> RecordPlace {
+        RecordPlace::new(&self.source, self.places.at(self.index + start as u64))
     }
 
     /// Reads every line.
@@ -187,7 +187,7 @@ impl LineBlock {
 /// Makes a document of an object.
 pub(crate) fn read_object(
     object: &[u8],
-    place: Place,
+    place: RecordPlace,
     wanted: &Wanted<'_>,
     config: &Config,
 ) -> Item {

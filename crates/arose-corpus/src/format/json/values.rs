@@ -26,8 +26,8 @@ use crate::document::{Item, Position, Reason};
 use crate::format::Cut;
 use crate::format::json::lines::{LineBlock, Wanted, read_object};
 use crate::format::json::scan::{Extent, Flaw, extent};
-use crate::format::row::Place;
-use crate::pipeline::bookmark::State;
+use crate::format::row::RecordPlace;
+use crate::pipeline::bookmark::CutterState;
 use crate::source::raw::CHUNK;
 use crate::source::stream::Stream;
 
@@ -85,15 +85,15 @@ impl ValueCutter {
     }
 
     /// The state to resume from.
-    pub(crate) fn state(&self) -> State {
-        State::Values {
+    pub(crate) fn state(&self) -> CutterState {
+        CutterState::Values {
             is_in_array: self.is_in_array,
             indent: self.indent.clone(),
         }
     }
 
-    pub(crate) fn set_state(&mut self, state: &State) {
-        if let State::Values {
+    pub(crate) fn set_state(&mut self, state: &CutterState) {
+        if let CutterState::Values {
             is_in_array,
             indent,
         } = state
@@ -151,7 +151,7 @@ impl ValueCutter {
             return None;
         };
         let object = &self.stream.window()[value.clone()];
-        let place = Place::new(&self.source, position);
+        let place = RecordPlace::new(&self.source, position);
         let item = read_object(object, place, &Wanted::new(&config.fields), config);
         self.stream.consume(value.end);
         Some(item)
@@ -226,7 +226,7 @@ impl ValueCutter {
 
     /// Drops a value that is not an object.
     fn drop_value(&mut self, value: Range<usize>) -> Cut<ObjectBlock> {
-        let place = Place::new(&self.source, self.stream.position(value.start));
+        let place = RecordPlace::new(&self.source, self.stream.position(value.start));
         self.stream.consume(value.end);
         self.indent = None;
         Cut::Skipped(place.skipped(Reason::NotAnObject, "does not start with `{`"))
@@ -234,7 +234,7 @@ impl ValueCutter {
 
     /// Skips the bad value at the first byte of the window.
     fn step_over(&mut self, bad: Bad) -> Item {
-        let place = Place::new(&self.source, self.stream.position(0));
+        let place = RecordPlace::new(&self.source, self.stream.position(0));
         match bad {
             Bad::Flawed(at, flaw) => {
                 self.skip_object(at);
@@ -256,7 +256,7 @@ impl ValueCutter {
                 Some(at_break) => {
                     // The next bytes are somewhere inside a value.
                     self.skip_to_line();
-                    let place = Place::new(&self.source, at_break.position);
+                    let place = RecordPlace::new(&self.source, at_break.position);
                     place.broken(at_break)
                 }
                 None => {
@@ -270,7 +270,7 @@ impl ValueCutter {
 
     /// The warning if the input ends inside an array.
     fn finish(&mut self) -> Option<Item> {
-        let place = Place::new(&self.source, self.stream.position(0));
+        let place = RecordPlace::new(&self.source, self.stream.position(0));
         let is_open = std::mem::take(&mut self.is_in_array);
         is_open.then(|| place.skipped(Reason::Truncated, "the input ends inside a JSON array"))
     }
@@ -441,7 +441,7 @@ impl ObjectBlock {
     pub(crate) fn read(&self, config: &Config, sink: &mut dyn FnMut(Item)) {
         let wanted = Wanted::new(&config.fields);
         for (position, object) in self.objects() {
-            let place = Place::new(&self.bytes.source, position);
+            let place = RecordPlace::new(&self.bytes.source, position);
             sink(read_object(object, place, &wanted, config));
         }
     }

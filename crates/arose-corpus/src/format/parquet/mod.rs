@@ -31,8 +31,8 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::config::{Config, Fields, Limits, N_SLOTS, below};
 use crate::document::{Item, Position, Reason};
 use crate::format::cell::{cell, is_readable};
-use crate::format::row::{Place, Row, no_text};
-use crate::pipeline::bookmark::{State, Within};
+use crate::format::row::{RecordPlace, Row, no_text};
+use crate::pipeline::bookmark::{CutterState, Within};
 use pages::Values;
 use unpack::{Refusal, Selected};
 
@@ -134,7 +134,7 @@ impl Bounds {
 impl Table {
     /// Reads the footer. Returns a warning if there is nothing to read.
     pub(crate) fn open(source: &Arc<Path>, file: OnDisk, config: &Config) -> Result<Self, Item> {
-        let place = Place::new(source, Position::default());
+        let place = RecordPlace::new(source, Position::default());
         let metadata = load(file.path())
             .map_err(|error| place.skipped(Reason::BadParquet, error.to_string()))?;
         let file_bytes = std::fs::metadata(file.path())
@@ -170,7 +170,7 @@ impl Table {
                 inner: 0,
             },
             index: self.next_group as u64,
-            state: State::None,
+            state: CutterState::None,
         }
     }
 
@@ -348,7 +348,7 @@ impl RowGroup {
         }
         if let Err((reason, detail)) = result {
             let lost = rows.next().unwrap_or(self.first_row);
-            let place = Place::new(&self.source, at_row(lost));
+            let place = RecordPlace::new(&self.source, at_row(lost));
             sink(place.lost_file(reason, format!("row group {}: {detail}", self.group)));
         }
     }
@@ -413,7 +413,7 @@ impl RowGroup {
             let Some(number) = rows.next() else {
                 return Ok(());
             };
-            let place = Place::new(&self.source, at_row(number));
+            let place = RecordPlace::new(&self.source, at_row(number));
             sink(match longest > limit {
                 true => place.skipped(
                     Reason::TooLarge,

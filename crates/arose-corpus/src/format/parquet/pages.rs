@@ -98,7 +98,7 @@ pub(crate) fn check(
     let mut sizes = VecDeque::new();
     while at < end {
         let page = match header_at(file, at, end) {
-            Ok(Some((header, n))) => Page { at: at + n, header },
+            Ok(Some((header, n))) => ParquetPage { at: at + n, header },
             // Some writers leave bytes after the last page.
             Ok(None) if n_values >= u64::try_from(column.num_values()).unwrap_or(0) => break,
             Ok(None) => return Err((Reason::BadParquet, format!("no page header at byte {at}"))),
@@ -178,13 +178,13 @@ impl Header {
     }
 }
 
-struct Page {
+struct ParquetPage {
     header: Header,
     /// Offset of its content.
     at: u64,
 }
 
-impl Page {
+impl ParquetPage {
     /// Whether the page may be decoded.
     fn check(
         &self,
@@ -264,7 +264,7 @@ fn header_at(file: &mut File, at: u64, end: u64) -> io::Result<Option<(Header, u
         let before = bytes.len();
         let left = end.saturating_sub(at + bytes.len() as u64);
         file.take(missing.min(left)).read_to_end(&mut bytes)?;
-        let mut fields = Fields { rest: &bytes };
+        let mut fields = ThriftStruct { rest: &bytes };
         if let Some(header) = header(&mut fields) {
             let n = (bytes.len() - fields.rest.len()) as u64;
             let is_inside = header.compressed >= 0
@@ -281,7 +281,7 @@ fn header_at(file: &mut File, at: u64, end: u64) -> io::Result<Option<(Header, u
 }
 
 /// Reads the struct `PageHeader` of the format.
-fn header(fields: &mut Fields<'_>) -> Option<Header> {
+fn header(fields: &mut ThriftStruct<'_>) -> Option<Header> {
     let mut header = Header::default();
     let mut has = [false; 2];
     fields.each(&mut |id, kind, fields| {
@@ -314,11 +314,11 @@ const STRUCT: u8 = 12;
 const MAX_DEPTH: usize = 16;
 
 /// A struct in Thrift's compact protocol. Malformed or missing parts give none.
-struct Fields<'a> {
+struct ThriftStruct<'a> {
     rest: &'a [u8],
 }
 
-impl Fields<'_> {
+impl ThriftStruct<'_> {
     /// Calls `read` for each field with its number and type; it must take the value.
     fn each(&mut self, read: &mut dyn FnMut(i64, u8, &mut Self) -> Option<()>) -> Option<()> {
         let mut id = 0;

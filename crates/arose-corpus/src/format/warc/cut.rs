@@ -25,7 +25,7 @@ use crate::body::http;
 use crate::config::{Config, Limits};
 use crate::document::{Item, Position, Reason, Warning};
 use crate::format::Cut;
-use crate::format::row::Place;
+use crate::format::row::RecordPlace;
 use crate::format::warc::dialect::{Dialect, Head, Parsed, START_BYTES};
 use crate::pipeline::fetch::Stored;
 use crate::source::raw::CHUNK;
@@ -33,7 +33,7 @@ use crate::source::stream::Stream;
 
 /// One record.
 pub(crate) struct Record {
-    pub(crate) place: Place,
+    pub(crate) place: RecordPlace,
     pub(crate) dialect: Dialect,
     pub(crate) head: Head,
     /// The header as written in the file.
@@ -108,7 +108,7 @@ impl RecordCutter {
         }
         if self.stream.window().is_empty() {
             let at_break = self.stream.resume()?;
-            let place = Place::new(&self.source, at_break.position);
+            let place = RecordPlace::new(&self.source, at_break.position);
             return Some(Err(place.broken(at_break)));
         }
         let place = self.place();
@@ -144,8 +144,8 @@ impl RecordCutter {
         self.record()?.ok()?.stored(config)
     }
 
-    fn place(&self) -> Place {
-        Place::new(&self.source, self.stream.position(0))
+    fn place(&self) -> RecordPlace {
+        RecordPlace::new(&self.source, self.stream.position(0))
     }
 
     /// Reads the current header. It is open only if the input ends inside it.
@@ -170,7 +170,7 @@ impl RecordCutter {
     }
 
     /// Takes the block of a record whose header is `n` bytes long.
-    fn with_block(&mut self, place: Place, n: usize, head: Head) -> Result<Record, Item> {
+    fn with_block(&mut self, place: RecordPlace, n: usize, head: Head) -> Result<Record, Item> {
         let length = usize::try_from(head.length).unwrap_or(usize::MAX);
         if length > self.limits.record_bytes {
             return Err(self.skip_block(&place, n, head.length));
@@ -213,7 +213,7 @@ impl RecordCutter {
     /// Returns a record and moves to the start of the next one.
     fn take(
         &mut self,
-        place: Place,
+        place: RecordPlace,
         head: Head,
         block: std::ops::Range<usize>,
         next: usize,
@@ -239,7 +239,7 @@ impl RecordCutter {
     }
 
     /// A WARC record must be followed by line ends. If there are none, its length includes them.
-    fn unseparated(&self, place: &Place, end: usize) -> Option<Warning> {
+    fn unseparated(&self, place: &RecordPlace, end: usize) -> Option<Warning> {
         let is_unseparated = match (self.dialect, self.stream.window().get(end)) {
             (Dialect::Warc, Some(next)) => !matches!(next, b'\r' | b'\n'),
             _ => false,
@@ -258,7 +258,7 @@ impl RecordCutter {
 
     /// Skips to the next start after bytes that are not a record. If a break follows, it is part of
     /// the same damage.
-    fn skip_to_start(&mut self, place: &Place, detail: &str) -> Item {
+    fn skip_to_start(&mut self, place: &RecordPlace, detail: &str) -> Item {
         self.find_start();
         if self.stream.window().is_empty()
             && let Some(at_break) = self.stream.resume()
@@ -269,7 +269,7 @@ impl RecordCutter {
     }
 
     /// Reports that the rest of the current record is missing.
-    fn lost(&mut self, place: &Place) -> Item {
+    fn lost(&mut self, place: &RecordPlace) -> Item {
         if let Some(at_break) = self.stream.resume() {
             return place.broken(at_break);
         }
@@ -373,7 +373,7 @@ impl RecordCutter {
     }
 
     /// Skips a block that is too large to hold in memory.
-    fn skip_block(&mut self, place: &Place, n: usize, length: u64) -> Item {
+    fn skip_block(&mut self, place: &RecordPlace, n: usize, length: u64) -> Item {
         let last = self.stream.position(n - 1).offset.saturating_add(length);
         let skipped = match self.stream.peek(last, 1 + MAX_LINE_ENDS + START_BYTES) {
             Some(end) => self.jump_over(n, last, &end),

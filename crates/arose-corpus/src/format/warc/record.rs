@@ -6,7 +6,7 @@ use arose::digest::Digest;
 use crate::body::http::{Note, Response};
 use crate::body::payload;
 use crate::document::{Document, Item, Reason, Warning};
-use crate::format::row::Place;
+use crate::format::row::RecordPlace;
 use crate::format::warc::cut::Record;
 use crate::format::warc::dialect::{Dialect, Head};
 use crate::losses::Loss;
@@ -32,7 +32,7 @@ impl Head {
 }
 
 /// A body with its metadata.
-struct Body<'a> {
+struct RecordBody<'a> {
     bytes: std::borrow::Cow<'a, [u8]>,
     content_type: Option<&'a str>,
     language: Option<&'a str>,
@@ -73,7 +73,7 @@ impl Record {
                 .skipped(Reason::RecordKind, self.head.kind.clone());
         }
         if !self.head.is_http(self.dialect, &self.block) {
-            let body = Body {
+            let body = RecordBody {
                 bytes: std::borrow::Cow::Borrowed(&self.block),
                 content_type: self.head.content_type.as_deref(),
                 language: None,
@@ -91,7 +91,7 @@ impl Record {
         }
         match response.decoded_body(&config.limits) {
             Ok((bytes, notes)) => {
-                let body = Body {
+                let body = RecordBody {
                     bytes,
                     content_type: response.headers.get("content-type"),
                     language: response.headers.get("content-language"),
@@ -126,7 +126,7 @@ impl Record {
         }
         let headers = response.as_ref().map(|response| &response.headers);
         let field = |name| headers.and_then(|headers| headers.get(name));
-        let body = Body {
+        let body = RecordBody {
             bytes: std::borrow::Cow::Borrowed(b""),
             content_type: field("content-type"),
             language: field("content-language"),
@@ -136,7 +136,7 @@ impl Record {
         self.item(body, config)
     }
 
-    fn item(&self, body: Body<'_>, config: &Config) -> Item {
+    fn item(&self, body: RecordBody<'_>, config: &Config) -> Item {
         let url = self.head.url.as_deref();
         let page = payload::read(&body.bytes, body.content_type, url, &config.html);
         let mut page = match page {
@@ -160,7 +160,7 @@ impl Record {
             images: page.images,
             page: page.metadata,
             warnings: self.warnings(notes),
-            ..Place::clone(&self.place).document(page.text, Digest::of_bytes(&body.bytes))
+            ..RecordPlace::clone(&self.place).document(page.text, Digest::of_bytes(&body.bytes))
         }))
     }
 

@@ -49,7 +49,7 @@ struct Sums {
 }
 
 /// The measured blocks of a page.
-pub(super) struct Page<'t> {
+pub(super) struct MeasuredPage<'t> {
     tree: &'t Tree,
     words: Vec<Words>,
     /// Sums before each block, and over all blocks.
@@ -72,7 +72,7 @@ pub(super) struct Page<'t> {
 /// Features that are the same for all blocks of a page.
 const N_PAGE: usize = 18;
 
-impl<'t> Page<'t> {
+impl<'t> MeasuredPage<'t> {
     pub(super) fn new(tree: &'t Tree, title: &str) -> Self {
         let title: Vec<u64> = word_hashes(title).take(MAX_TITLE_WORDS).collect();
         let words: Vec<Words> = tree

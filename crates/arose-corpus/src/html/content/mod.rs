@@ -72,7 +72,7 @@ pub struct MeasuredBlock {
 pub fn measure(html: &str) -> Vec<MeasuredBlock> {
     let mut collector = Collector::new(Links::Skip);
     let tree = tree::read(html, &mut collector);
-    let page = features::Page::new(&tree, collector.title());
+    let page = features::MeasuredPage::new(&tree, collector.title());
     let text = |block: &tree::Block| tree.text[block.start..block.end].to_owned();
     tree.blocks
         .iter()
@@ -109,7 +109,7 @@ pub(super) fn extract(html: &str, page_url: Option<&Url>, config: &HtmlConfig) -
 }
 
 fn choose_by_forest(tree: &Tree, collector: &Collector) -> Vec<bool> {
-    let page = features::Page::new(tree, collector.title());
+    let page = features::MeasuredPage::new(tree, collector.title());
     // A row takes about 600 bytes, so rows are never held for all blocks.
     let probabilities = forest::probabilities(page.len(), |at| page.row(at));
     forest::choose(&probabilities, |at| page.n_words(at))

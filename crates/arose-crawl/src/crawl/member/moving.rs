@@ -5,7 +5,7 @@ use crate::cluster::link::Committed;
 use crate::cluster::partition::partition_of;
 use crate::cluster::replay::{MovedHost, MovedUrl};
 use crate::cluster::wire::Record;
-use crate::frontier::{Rules, Stage, Tag};
+use crate::frontier::{HostRules, Stage, Tag};
 use crate::guard::{Candidate, Counts};
 use crate::journal::{Event, Queued};
 use crate::robots;
@@ -73,7 +73,7 @@ impl Crawl {
             let age = Duration::from_secs(date.as_secs().saturating_sub(*read));
             let until = robots::MAX_AGE.saturating_sub(age);
             if *read <= date.as_secs() && !until.is_zero() {
-                host.rules = Rules::Kept(text.as_str().into(), now + until);
+                host.rules = HostRules::Kept(text.as_str().into(), now + until);
                 let (host, date) = (id, *read);
                 self.journal.push(Event::Rules { host, date, text });
             }
@@ -302,7 +302,7 @@ impl Crawl {
         let places = host.drain();
         let deferred = std::mem::take(&mut host.deferred);
         host.jobs.clear();
-        (host.rules, host.is_lost) = (Rules::Unknown, false);
+        (host.rules, host.is_lost) = (HostRules::Unknown, false);
         if host.stage == Stage::Parked {
             host.stage = Stage::Rest;
         }

@@ -21,7 +21,7 @@ const NONE: u32 = u32::MAX;
 
 /// The settings in the run's summary; empty if there is no summary.
 #[derive(Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct RunSettings {
     pub(super) policy: Option<String>,
     pub(super) threshold: Option<Threshold>,
     pub(super) w: Option<u64>,
@@ -31,7 +31,7 @@ pub(super) struct Settings {
     pub(super) lists_some: bool,
 }
 
-impl Settings {
+impl RunSettings {
     pub(super) fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("summary.json");
         let text = match std::fs::read(&path) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A document as a run describes it.
 #[derive(Debug, Clone)]
-struct Row {
+struct DocumentRow {
     id: String,
     url: Option<String>,
     digest: String,
@@ -46,7 +46,7 @@ fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
 }
 
 /// Writes the output directory of a run.
-fn write_run(folder: &Path, rows: &[Row], pairs: &[Found]) {
+fn write_run(folder: &Path, rows: &[DocumentRow], pairs: &[Found]) {
     let ordinals = 0..rows.len() as u64;
     let clusters = rows.iter().map(|row| row.cluster);
     let kept: Vec<bool> = rows.iter().map(|row| row.rule.is_none()).collect();
@@ -101,8 +101,8 @@ fn write_run(folder: &Path, rows: &[Row], pairs: &[Found]) {
     );
 }
 
-fn rows(n: u64) -> Vec<Row> {
-    let row = |doc| Row {
+fn rows(n: u64) -> Vec<DocumentRow> {
+    let row = |doc| DocumentRow {
         id: format!("p{doc}"),
         url: Some(format!("https://www.site{}.example/{doc}", doc % 2)),
         digest: format!("{doc:032x}"),
@@ -123,19 +123,19 @@ fn found(a: u64, b: u64, jaccard: f64) -> Found {
     }
 }
 
-fn drop_for(rows: &mut [Row], doc: u64, kept: u64) {
+fn drop_for(rows: &mut [DocumentRow], doc: u64, kept: u64) {
     let row = &mut rows[doc as usize];
     (row.kept_doc, row.rule, row.cluster) = (Some(kept), Some("jaccard"), kept);
 }
 
-fn score_with(rows: &[Row], pairs: &[Found], truth: &str) -> Result<RunScore, Error> {
+fn score_with(rows: &[DocumentRow], pairs: &[Found], truth: &str) -> Result<RunScore, Error> {
     score_listing("all", rows, pairs, truth)
 }
 
 /// Scores a run with a setting of `--pairs`.
 fn score_listing(
     listed: &str,
-    rows: &[Row],
+    rows: &[DocumentRow],
     pairs: &[Found],
     truth: &str,
 ) -> Result<RunScore, Error> {

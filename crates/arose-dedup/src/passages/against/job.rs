@@ -15,15 +15,15 @@ use crate::inputs::{Inputs, Moved};
 use crate::job::{on_threads, rounded, stage};
 use crate::passages::anchors::Search;
 use crate::passages::config::PassagesConfig;
-use crate::passages::frame::{Frame, Outcome, Plan};
+use crate::passages::frame::{Frame, JobPlan, Outcome};
 use crate::passages::kept;
 use crate::passages::read::Read;
 use crate::passages::text::Texts;
-use crate::source::{Source, path_text};
+use crate::source::{InputFile, path_text};
 use crate::work::{Note, Start};
 use crate::{Error, Progress};
 
-const PLAN: Plan = Plan {
+const PLAN: JobPlan = JobPlan {
     tables: &["items.parquet", "matches.parquet", "documents.parquet"],
     stages: &STAGES,
     report: report::write,
@@ -88,7 +88,7 @@ fn settings(against: &ReferenceSearch, config: &PassagesConfig) -> Result<Value,
     let reference = match &against.reference {
         Reference::Files(paths) => {
             let files = arose_corpus::files(paths, &config.corpus.files)?;
-            json!(files.into_iter().map(Source::of_any).collect::<Vec<_>>())
+            json!(files.into_iter().map(InputFile::of_any).collect::<Vec<_>>())
         }
         Reference::Table(table) => {
             let bytes = fs::read(&table.file).map_err(Error::io("read", &table.file))?;

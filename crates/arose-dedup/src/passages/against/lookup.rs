@@ -5,7 +5,7 @@ use std::path::Path;
 use arose::passage::{Hit, Joiner, Reference};
 use rayon::prelude::*;
 
-use super::matches::{COMMON, Matches, Output, Span, linked};
+use super::matches::{COMMON, MatchSorters, Matches, Span, linked};
 use crate::column::{Scan, Writer};
 use crate::passages::anchors::Search;
 use crate::passages::text::Texts;
@@ -19,12 +19,12 @@ pub(crate) fn run(
     reference: &Reference,
     search: &Search,
     folder: &Path,
-    out: &mut Output,
+    out: &mut MatchSorters,
     progress: &Progress,
 ) -> Result<Matches, Error> {
     let path = folder.join(HITS);
     let mut hits = Writer::<[u32; 3]>::create(&path)?;
-    let mut counts = Counts::new(reference.n_distinct());
+    let mut counts = DocumentCounts::new(reference.n_distinct());
     corpus.batches(search.batch_tokens(), progress, |batch| {
         let found = batch.par_iter().map(|(_, tokens)| reference.hits(tokens));
         let found: Vec<Vec<Hit>> = found.collect();
@@ -71,9 +71,9 @@ pub(crate) fn run(
 fn link(
     hits: &Path,
     reference: &Reference,
-    counts: &Counts,
+    counts: &DocumentCounts,
     n: u32,
-    out: &mut Output,
+    out: &mut MatchSorters,
 ) -> Result<(), Error> {
     let mut hits = Scan::<[u32; 3]>::open(hits)?;
     let mut joiner = Joiner::new(n);
@@ -110,13 +110,13 @@ fn link(
 }
 
 /// The number of documents that contain each distinct window.
-struct Counts {
+struct DocumentCounts {
     n_docs: Vec<u32>,
     /// The last document that contains it, plus one.
     last: Vec<u32>,
 }
 
-impl Counts {
+impl DocumentCounts {
     fn new(n_distinct: usize) -> Self {
         Self {
             n_docs: vec![0; n_distinct],

@@ -71,7 +71,7 @@ pub(crate) fn run(
     folder: &Path,
     progress: &Progress,
 ) -> Result<Matches, Error> {
-    let mut out = Output::new(folder, search, against.common.get());
+    let mut out = MatchSorters::new(folder, search, against.common.get());
     let fits = n_windows(sides.reference, search)? * BYTES_PER_WINDOW <= memory;
     let mut found = match fits {
         true => {
@@ -112,14 +112,14 @@ pub(super) fn whole(texts: &Texts, search: &Search) -> Result<Reference, Error> 
 }
 
 /// The sorters of the output records.
-pub(crate) struct Output {
+pub(crate) struct MatchSorters {
     items: Sorter<Span>,
     docs: Sorter<Span>,
     links: Sorter<Link>,
     common: u64,
 }
 
-impl Output {
+impl MatchSorters {
     pub(super) fn new(folder: &Path, search: &Search, common: u64) -> Self {
         let part = search.allowance / 3;
         Self {

@@ -14,13 +14,13 @@ use crate::work::read_json;
 /// Writes the report to the directory `out` of a complete run.
 pub(crate) fn write(out: &Path) -> Result<(), Error> {
     let summary: Option<Value> = read_json(&out.join("summary.json"))?;
-    let page = Page(&summary.unwrap_or_default()).to_string();
+    let page = MatchesPage(&summary.unwrap_or_default()).to_string();
     Ok(put(&out.join("report.html"), &page)?)
 }
 
-struct Page<'a>(&'a Value);
+struct MatchesPage<'a>(&'a Value);
 
-impl fmt::Display for Page<'_> {
+impl fmt::Display for MatchesPage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.0["version"].as_str().unwrap_or_default();
         write_head(f, &self.headline(), version)?;
@@ -35,7 +35,7 @@ impl fmt::Display for Page<'_> {
     }
 }
 
-impl Page<'_> {
+impl MatchesPage<'_> {
     fn count(&self, name: &str) -> u64 {
         self.0["counts"][name].as_u64().unwrap_or(0)
     }

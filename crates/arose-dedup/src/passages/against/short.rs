@@ -5,7 +5,7 @@ use std::path::Path;
 use arose::passage::{MIN_WHOLE, WholeItems};
 use rayon::prelude::*;
 
-use super::matches::{COMMON, Output, Sides, Span};
+use super::matches::{COMMON, MatchSorters, Sides, Span};
 use super::sorted::{ahead, next_group};
 use crate::column::{Column, Scan};
 use crate::passages::anchors::Search;
@@ -23,7 +23,7 @@ pub(crate) fn run(
     search: &Search,
     memory: u64,
     folder: &Path,
-    out: &mut Output,
+    out: &mut MatchSorters,
     progress: &Progress,
 ) -> Result<(), Error> {
     let items = Column::<TextRecord>::open(&sides.reference.path(DOCS), 0)?;
@@ -76,7 +76,7 @@ fn find(
 }
 
 /// Passes on the places of each item.
-fn take(places: Sorter<[u32; 4]>, folder: &Path, out: &mut Output) -> Result<(), Error> {
+fn take(places: Sorter<[u32; 4]>, folder: &Path, out: &mut MatchSorters) -> Result<(), Error> {
     let path = folder.join("short");
     places.write(&path)?;
     let mut first = ahead::<[u32; 4]>(&path)?;

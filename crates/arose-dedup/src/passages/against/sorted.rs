@@ -10,7 +10,7 @@ use arose::passage::RollingHash;
 use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 
-use super::matches::{COMMON, Matches, Output, Sides, Span, linked};
+use super::matches::{COMMON, MatchSorters, Matches, Sides, Span, linked};
 use crate::column::Scan;
 use crate::passages::anchors::{Search, of_document};
 use crate::passages::listing::MAX_LINKED;
@@ -50,7 +50,7 @@ pub(crate) fn run(
     sides: &Sides<'_>,
     search: &Search,
     folder: &Path,
-    out: &mut Output,
+    out: &mut MatchSorters,
     progress: &Progress,
 ) -> Result<Matches, Error> {
     let n_docs = sides.corpus.docs()?.left();
@@ -192,7 +192,12 @@ fn sort_windows(
 }
 
 /// Outputs the windows that both sides contain.
-fn meet(path: &Path, n_docs: u32, search: &Search, out: &mut Output) -> Result<Matches, Error> {
+fn meet(
+    path: &Path,
+    n_docs: u32,
+    search: &Search,
+    out: &mut MatchSorters,
+) -> Result<Matches, Error> {
     let mut first = ahead::<Window>(path)?;
     let mut second = Scan::<Window>::open(path)?;
     let mut found = Matches {

@@ -12,7 +12,7 @@ use arrow_array::types::UInt64Type;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
-use super::matches::{COMMON, LINKS, Output, SPANS_OF_DOCS, SPANS_OF_ITEMS, Sides, Span};
+use super::matches::{COMMON, LINKS, MatchSorters, SPANS_OF_DOCS, SPANS_OF_ITEMS, Sides, Span};
 use super::{MatchRemoval, Reference, ReferenceSearch, lookup, matches, run, short, sorted};
 use crate::column::Scan;
 use crate::passages::anchors::Search;
@@ -147,7 +147,7 @@ fn issue_29_matches_are_those_of_the_definition() {
             let folder = tempfile::tempdir().unwrap();
             let folder = folder.path();
             let progress = Progress::of_reference();
-            let mut out = Output::new(folder, &search, common);
+            let mut out = MatchSorters::new(folder, &search, common);
             match is_in_memory {
                 true => {
                     let whole = matches::whole(sides.reference, &search).unwrap();

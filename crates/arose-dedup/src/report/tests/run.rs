@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 /// A row of `documents.parquet`.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Row {
+pub(crate) struct DocumentRow {
     pub(crate) id: String,
     pub(crate) url: Option<String>,
     pub(crate) source: String,
@@ -43,14 +43,14 @@ pub(crate) struct PairRow {
 /// A directory with the files of a run.
 pub(crate) struct Run {
     folder: TempDir,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<DocumentRow>,
     pub(crate) pairs: Vec<PairRow>,
     pub(crate) summary: Value,
 }
 
 impl Run {
     /// A run that found these documents and pairs.
-    pub(crate) fn new(rows: Vec<Row>, pairs: Vec<PairRow>) -> Self {
+    pub(crate) fn new(rows: Vec<DocumentRow>, pairs: Vec<PairRow>) -> Self {
         let dropped = rows.iter().filter_map(|row| row.dropped);
         let (exact, near): (Vec<_>, Vec<_>) = dropped.partition(|(_, rule, _)| *rule == "exact");
         let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
@@ -121,7 +121,7 @@ impl Run {
             .map(|page| profiler.profile(&page.text))
             .collect();
         for (i, page) in pages.iter().enumerate() {
-            rows.push(Row {
+            rows.push(DocumentRow {
                 id: format!("page-{i:04}"),
                 url: page.url.clone(),
                 source: source.to_string_lossy().into_owned(),
@@ -190,7 +190,7 @@ impl Run {
 
     fn write_documents(&self) {
         let rows = &self.rows;
-        let text = |of: fn(&Row) -> &str| -> ArrayRef {
+        let text = |of: fn(&DocumentRow) -> &str| -> ArrayRef {
             Arc::new(StringArray::from_iter_values(rows.iter().map(of)))
         };
         let dropped = rows.iter().map(|row| row.dropped);
@@ -280,7 +280,7 @@ fn write_table(path: &Path, columns: Vec<(&str, ArrayRef)>) {
 }
 
 /// Keeps the first of several similar documents, and names clusters.
-fn decide(rows: &mut [Row], pairs: &[PairRow]) {
+fn decide(rows: &mut [DocumentRow], pairs: &[PairRow]) {
     for pair in pairs {
         let (a, b) = (pair.a as usize, pair.b as usize);
         if rows[a].dropped.is_none() && rows[b].dropped.is_none() {

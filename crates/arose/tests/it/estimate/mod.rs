@@ -24,9 +24,10 @@ fn quick(seed: u64) -> Bootstrap {
     }
 }
 
-/// Of 300 studies, the intervals of each estimate must hold its truth in 270 to 297.
+/// Of 300 studies, 270 to 297 must have an interval that contains the true value. This holds for
+/// each estimate.
 ///
-/// A study gives estimates with the truth of each, always in the same order.
+/// A study returns estimates with their true values, always in the same order.
 #[track_caller]
 fn check_coverage(name: &str, mut study: impl FnMut(u64) -> Vec<(Estimate, f64)>) {
     let mut n_covering: Vec<u64> = Vec::new();

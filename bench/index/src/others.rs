@@ -3,7 +3,7 @@
 //! Both get the same 84 MinHash values. The index stores six super-shingles of fourteen values and
 //! finds two that match. gaoya stores four bands of seventeen and finds one that matches, which has
 //! the same recall, 0.88, at the similarity 0.95 of the queries. Time is CPU time of insertions and
-//! queries together; the index writes to disk in the meantime. `rivals.py` does the same with
+//! queries together; the index writes to disk in the meantime. `others.py` does the same with
 //! datasketch.
 
 use std::path::Path;

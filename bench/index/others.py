@@ -1,6 +1,6 @@
-"""Measures datasketch as `rivals.rs` measures gaoya: 84 samples, bands with the same recall.
+"""Measures datasketch as `others.rs` measures gaoya: 84 samples, bands with the same recall.
 
-    python rivals.py [DOCUMENTS]
+    python others.py [DOCUMENTS]
 
 Signatures are random, not hashes of texts, so that only the index is measured.
 """
