@@ -50,7 +50,7 @@ use super::document::{
 };
 use super::fence::now;
 use super::lease::Terms;
-use super::link::{Committed, Ending, Opening, Order, Outgoing, Records, Shared, Wire};
+use super::link::{Committed, Ending, LoopOrder, Opening, Outgoing, Records, Shared, Wire};
 use super::partition::N_PARTITIONS;
 use super::replay::{State, Unconfirmed};
 use super::status::ClusterStatus;
@@ -87,7 +87,7 @@ const RESENT: u64 = 1 << 62;
 
 /// An agent.
 #[derive(Debug, Clone)]
-pub(crate) struct Config {
+pub(crate) struct AgentConfig {
     /// Its name, and the name of this run of it.
     pub(crate) name: String,
     pub(crate) id: String,
@@ -161,9 +161,9 @@ struct Received<T> {
     token: T,
 }
 
-struct Agent<B: Bus> {
+struct RunningAgent<B: Bus> {
     bus: B,
-    config: Config,
+    config: AgentConfig,
     copies: Copies,
     /// Since when the servers have had their store, as far as this agent knows.
     begun: Cell<Duration>,
@@ -171,7 +171,7 @@ struct Agent<B: Bus> {
     is_lost: Cell<bool>,
     is_doubtful: Cell<bool>,
     shared: Arc<Shared>,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<LoopOrder>,
     view: RefCell<View>,
     parts: RefCell<Vec<Part>>,
     underway: RefCell<BTreeMap<u64, Underway>>,
@@ -206,7 +206,7 @@ struct Agent<B: Bus> {
 /// # Errors
 ///
 /// If the crawl is another one than this agent expects, or has ended.
-pub(crate) async fn enter<B: Bus>(bus: &B, config: &Config) -> Result<(), String> {
+pub(crate) async fn enter<B: Bus>(bus: &B, config: &AgentConfig) -> Result<(), String> {
     let key = Subject::Key(CRAWL.to_owned());
     for _ in 0..10 {
         let found = bus.read(&key, 0).await.map_err(|error| error.to_string())?;
@@ -232,7 +232,7 @@ pub(crate) async fn enter<B: Bus>(bus: &B, config: &Config) -> Result<(), String
 /// Runs an agent until its loop has ended, or until it has lost its partitions.
 pub(crate) async fn run<B: Bus>(
     bus: B,
-    config: Config,
+    config: AgentConfig,
     stores: Stores,
     wire: Wire,
 ) -> Option<Ending> {
@@ -240,7 +240,7 @@ pub(crate) async fn run<B: Bus>(
     let mut parts = Vec::new();
     parts.resize_with(N_PARTITIONS, Part::default);
     let granter = Granter::new(&config.terms, config.address_delay);
-    let agent = Rc::new(Agent {
+    let agent = Rc::new(RunningAgent {
         bus,
         config,
         copies,
@@ -280,7 +280,7 @@ pub(crate) async fn run<B: Bus>(
         () = agent.tend_addresses() => {}
         () = agent.tend_twins() => {}
         () = agent.show() => {}
-        () = Agent::govern(Rc::clone(&agent)) => {}
+        () = RunningAgent::govern(Rc::clone(&agent)) => {}
         () = agent.ended.notified() => {}
     }
     agent.copies.show(&ClusterStatus::of(&agent.view.borrow()));
@@ -291,14 +291,14 @@ pub(crate) async fn run<B: Bus>(
     let ending = agent.ending.borrow().clone();
     if let Some(ending @ (Ending::Fenced | Ending::Failed(_))) = &ending {
         // Where the loop has no room it ends without: the fence is closed.
-        let order = agent.orders.send(Order::End(ending.clone()));
+        let order = agent.orders.send(LoopOrder::End(ending.clone()));
         let _ = timeout(Duration::from_secs(60), order).await;
         agent.shared.bell.notify_one();
     }
     ending
 }
 
-impl<B: Bus> Agent<B> {
+impl<B: Bus> RunningAgent<B> {
     fn id(&self) -> &str {
         &self.config.id
     }
@@ -315,7 +315,7 @@ impl<B: Bus> Agent<B> {
     }
 
     /// Gives the loop an order.
-    async fn order(&self, order: Order) {
+    async fn order(&self, order: LoopOrder) {
         self.note_activity();
         self.n_orders.set(self.n_orders.get() + 1);
         if self.orders.send(order).await.is_err() {

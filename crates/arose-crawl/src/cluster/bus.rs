@@ -35,7 +35,7 @@ pub(crate) enum Subject {
 }
 
 /// A message of a subject and its sequence number, which is above 0.
-pub(crate) type Entry = (u64, Vec<u8>);
+pub(crate) type Stored = (u64, Vec<u8>);
 
 /// A message of a queue.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(crate) trait Bus: 'static {
     fn prepare(&self) -> impl Future<Output = Result<(), BusError>>;
 
     /// The last message of a subject.
-    fn last(&self, subject: &Subject) -> impl Future<Output = Result<Option<Entry>, BusError>>;
+    fn last(&self, subject: &Subject) -> impl Future<Output = Result<Option<Stored>, BusError>>;
 
     /// Removes the messages of a log before this number.
     fn purge(&self, partition: u8, before: u64) -> impl Future<Output = Result<(), BusError>>;
@@ -97,10 +97,10 @@ pub(crate) trait Bus: 'static {
         &self,
         subject: &Subject,
         after: u64,
-    ) -> impl Future<Output = Result<Vec<Entry>, BusError>>;
+    ) -> impl Future<Output = Result<Vec<Stored>, BusError>>;
 
     /// Waits for documents that were written; the first time for all.
-    fn changes(&self) -> impl Future<Output = Vec<(String, Entry)>>;
+    fn changes(&self) -> impl Future<Output = Vec<(String, Stored)>>;
 
     /// Has [`Bus::changes`] begin again with all documents.
     fn look_again(&self);

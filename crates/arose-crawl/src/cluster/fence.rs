@@ -2,8 +2,8 @@
 //!
 //! An agent may be stopped between any two steps and continued an hour later. So the time is looked
 //! at where it counts: when a connection is made and right before each write, by a wrapper around
-//! the connections of the crawl. Transfers that are under way when the lease ends are cut. The window
-//! of an [IP address](super::address) ends in the same way.
+//! the connections of the crawl. Transfers that are under way when the lease ends are cut. The
+//! window of an [IP address](super::address) ends in the same way.
 
 use std::future::Future;
 use std::io;

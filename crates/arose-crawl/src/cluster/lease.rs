@@ -7,8 +7,8 @@
 //! *Idea.* Only durations count, each measured by one monotonic clock (Gray & Cheriton, 1989). An
 //! agent renews its lease by replacing a document, and owns its partitions for `T - m` from the
 //! moment *before* the renewal was sent. Another agent takes over when it has seen the same version
-//! of the document for `T (1 + 2 rho) + m`, where `rho` bounds the error of clock rates, and when it
-//! can still replace that version. The last version was sent before it was seen, so the old owner
+//! of the document for `T (1 + 2 rho) + m`, where `rho` bounds the error of clock rates, and when
+//! it can still replace that version. The last version was sent before it was seen, so the old owner
 //! has stopped by then: after `(T - m) (1 + rho)` at the latest, against
 //! `(T (1 + 2 rho) + m) / (1 + rho)` at the earliest.
 //!

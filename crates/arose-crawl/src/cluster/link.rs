@@ -25,7 +25,7 @@ const ROOM: usize = 64;
 
 /// What the agent wants of the loop.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum LoopOrder {
     /// A part of the state of a partition that is to be crawled from now on.
     Open(Box<Opening>),
     /// URLs that another agent has found.
@@ -160,7 +160,7 @@ impl Shared {
 /// The loop's side.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) orders: mpsc::Receiver<Order>,
+    pub(crate) orders: mpsc::Receiver<LoopOrder>,
     pub(crate) commits: mpsc::Sender<Committed>,
     pub(crate) shared: Arc<Shared>,
 }
@@ -168,7 +168,7 @@ pub(crate) struct Link {
 /// The agent's side.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) orders: mpsc::Sender<LoopOrder>,
     pub(crate) commits: mpsc::Receiver<Committed>,
     pub(crate) shared: Arc<Shared>,
 }

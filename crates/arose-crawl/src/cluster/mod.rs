@@ -27,7 +27,7 @@ pub(crate) mod twins;
 mod view;
 pub(crate) mod wire;
 
-pub(crate) use agent::{Config, Stores, enter, run};
+pub(crate) use agent::{AgentConfig, Stores, enter, run};
 pub(crate) use bus::{Bus, Nats, block_on_bus};
 pub use bus::{Local, Login};
 pub(crate) use copy::Copies;

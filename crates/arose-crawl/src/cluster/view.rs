@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::bus::Entry;
+use super::bus::Stored;
 use super::document::{self, AgentDocument, CRAWL, CrawlDocument, END, OwnerDocument, Presence};
 use super::lease::{Terms, Watched};
 use super::partition::{N_PARTITIONS, Node, owners};
 
 /// An agent, as another one sees it.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct SeenAgent {
     pub(crate) document: AgentDocument,
     pub(crate) watched: Watched,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Seen {
 /// What an agent sees of the others. Documents that make no sense do not count.
 #[derive(Debug)]
 pub(crate) struct View {
-    pub(crate) agents: BTreeMap<String, Seen>,
+    pub(crate) agents: BTreeMap<String, SeenAgent>,
     /// With the revisions of their documents.
     pub(crate) owners: Vec<(u64, OwnerDocument)>,
     pub(crate) draining: BTreeSet<String>,
@@ -43,7 +43,7 @@ impl Default for View {
 
 impl View {
     /// Takes in a document.
-    pub(crate) fn take(&mut self, key: &str, (revision, bytes): &Entry, now: Duration) {
+    pub(crate) fn take(&mut self, key: &str, (revision, bytes): &Stored, now: Duration) {
         match key.split_once('.') {
             Some(("a", id)) => {
                 if let Some(document) = document::read(bytes) {
@@ -67,10 +67,13 @@ impl View {
     fn see(&mut self, id: &str, document: AgentDocument, revision: u64, now: Duration) {
         let since = now;
         let watched = Watched { revision, since };
-        let seen = self.agents.entry(id.to_owned()).or_insert_with(|| Seen {
-            document: document.clone(),
-            watched,
-        });
+        let seen = self
+            .agents
+            .entry(id.to_owned())
+            .or_insert_with(|| SeenAgent {
+                document: document.clone(),
+                watched,
+            });
         if revision >= seen.watched.revision {
             seen.watched.see(revision, now);
             seen.document = document;
@@ -103,7 +106,7 @@ impl View {
     }
 
     /// Agents that take part.
-    pub(crate) fn present(&self) -> impl Iterator<Item = (&String, &Seen)> {
+    pub(crate) fn present(&self) -> impl Iterator<Item = (&String, &SeenAgent)> {
         let agents = self.agents.iter();
         agents.filter(|(_, seen)| seen.document.presence == Presence::Here)
     }
@@ -136,7 +139,12 @@ impl View {
     }
 
     /// Agents whose leases have ended, with the revisions of their documents.
-    pub(crate) fn silent(&self, terms: &Terms, me: &str, now: Duration) -> Vec<(String, Seen)> {
+    pub(crate) fn silent(
+        &self,
+        terms: &Terms,
+        me: &str,
+        now: Duration,
+    ) -> Vec<(String, SeenAgent)> {
         let silent = self
             .present()
             .filter(|(id, seen)| *id != me && seen.watched.has_ended(terms, now));
@@ -155,7 +163,7 @@ impl View {
             self.quiet = None;
             return false;
         }
-        let state = |(id, seen): (&String, &Seen)| {
+        let state = |(id, seen): (&String, &SeenAgent)| {
             let state = (seen.document.activity, seen.watched.revision);
             (id.clone(), state)
         };

@@ -15,7 +15,7 @@ use super::*;
 use crate::cluster::link::{Ending, Link, Wire, link};
 use crate::cluster::partition::partition_of;
 use crate::cluster::{
-    Bus, Config, Copies, CrawlDocument, Fenced, Local, Login, Nats, Stores, Terms, Twins,
+    AgentConfig, Bus, Copies, CrawlDocument, Fenced, Local, Login, Nats, Stores, Terms, Twins,
     block_on_bus, enter, run,
 };
 use crate::content::settings_of;
@@ -145,7 +145,7 @@ fn one(
             sketches,
             crawl: document,
         };
-        let agent = Agent::start(folder, cluster, begun);
+        let agent = AgentThread::start(folder, cluster, begun);
         let (link, thread) = agent.ready().await?;
         let owner = Arc::clone(&link.shared);
         seams.is_ours = Box::new(move |url| owner.owns(partition_of(url.site())));
@@ -201,7 +201,7 @@ struct Begun {
 }
 
 /// The thread of an agent.
-struct Agent {
+struct AgentThread {
     thread: JoinHandle<()>,
     link: Link,
     ready: oneshot::Receiver<Result<(), String>>,
@@ -214,7 +214,7 @@ struct Running {
     ended: oneshot::Receiver<Option<Ending>>,
 }
 
-impl Agent {
+impl AgentThread {
     fn start(folder: &Path, cluster: &Cluster, begun: Begun) -> Self {
         let (cluster, folder) = (cluster.clone(), folder.join(COPIES));
         let (link, wire) = link();
@@ -226,7 +226,7 @@ impl Agent {
             sketches,
             crawl,
         } = begun;
-        let config = Config {
+        let config = AgentConfig {
             id,
             name: cluster.agent,
             weight: cluster.weight,
@@ -287,7 +287,7 @@ impl Agent {
 /// Enters a crawl, says so or why not, and takes part until the end.
 async fn take_part<B: Bus>(
     bus: B,
-    config: Config,
+    config: AgentConfig,
     stores: impl FnOnce() -> Result<Stores, String>,
     wire: Wire,
     is_ready: oneshot::Sender<Result<(), String>>,

@@ -1,8 +1,8 @@
 //! A crawl as a member of a cluster: what the loop does for its agent ([`crate::cluster`]).
 //!
 //! The loop crawls the partitions that its agent owns. It sends links to other partitions away,
-//! queues URLs that other agents send, takes in the state of partitions that come, and finishes with
-//! those that go. With every commit it tells the agent what has changed in which partition. A crawl
+//! queues URLs that other agents send, takes in the state of partitions that come, and finishes
+//! with those that go. With every commit it tells the agent what has changed in which partition. A crawl
 //! on one machine has none of this.
 
 mod away;
@@ -14,7 +14,9 @@ use std::collections::VecDeque;
 use super::*;
 use crate::cluster::address::Turn;
 use crate::cluster::fence::now;
-use crate::cluster::link::{Committed, Ending, Link, Opening, Order, Outgoing, Records, Shared};
+use crate::cluster::link::{
+    Committed, Ending, Link, LoopOrder, Opening, Outgoing, Records, Shared,
+};
 use crate::cluster::partition::{N_PARTITIONS, partition_of};
 use crate::cluster::replay::MovedUrl;
 use crate::cluster::twins::NewPage;
@@ -382,19 +384,19 @@ impl Crawl {
             };
             member.n_orders += 1;
             match order {
-                Order::Open(opening) => self.open_part(*opening),
-                Order::Apply {
+                LoopOrder::Open(opening) => self.open_part(*opening),
+                LoopOrder::Apply {
                     delivery,
                     partition,
                     urls,
                 } => self.apply_urls(delivery, partition, urls),
-                Order::Close(partition) => {
+                LoopOrder::Close(partition) => {
                     if !member.closes(partition) {
                         member.closing.push((partition, Closing::Asked));
                     }
                 }
-                Order::Mark(finding) => self.mark_duplicate(&finding)?,
-                Order::End(ending) => {
+                LoopOrder::Mark(finding) => self.mark_duplicate(&finding)?,
+                LoopOrder::End(ending) => {
                     member.ending.get_or_insert(ending);
                 }
             }

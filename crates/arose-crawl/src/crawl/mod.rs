@@ -60,7 +60,6 @@ use tokio::time::Instant;
 pub use repair::{Repaired, repair};
 
 pub use join::{Cluster, Servers, join};
-
 pub use live::{is_paused, pause, reload, resume};
 
 pub use believed::Freshness;

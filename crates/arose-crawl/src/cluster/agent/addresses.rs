@@ -6,7 +6,7 @@ use crate::cluster::address::{Answer, granting_partition, window};
 /// How long requests for IP addresses are gathered.
 const GATHER: Duration = Duration::from_millis(2);
 
-impl<B: Bus> Agent<B> {
+impl<B: Bus> RunningAgent<B> {
     /// Asks for the IP addresses that the loop wants, and grants those of others.
     pub(super) async fn tend_addresses(&self) {
         let window = window(&self.config.terms);

@@ -32,7 +32,7 @@ pub(super) struct Asked {
     due: Duration,
 }
 
-impl<B: Bus> Agent<B> {
+impl<B: Bus> RunningAgent<B> {
     /// Takes pages that were new to this agent.
     pub(super) fn take_new_pages(&self, pages: Vec<NewPage>) {
         let Some(twins) = &self.twins else {
@@ -126,7 +126,7 @@ impl<B: Bus> Agent<B> {
             if is_original || !self.note_marked(&finding.page) {
                 continue;
             }
-            self.order(Order::Mark(Box::new(finding))).await;
+            self.order(LoopOrder::Mark(Box::new(finding))).await;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<B: Bus> Agent<B> {
+impl<B: Bus> RunningAgent<B> {
     /// Sends URLs that a former owner of a partition may not have sent.
     pub(super) fn send_for(&self, partition: u8, unconfirmed: Unconfirmed) {
         let Unconfirmed {
@@ -100,7 +100,7 @@ impl<B: Bus> Agent<B> {
                 token: delivery.token,
             };
             self.deliveries.borrow_mut().insert(number, received);
-            self.order(Order::Apply {
+            self.order(LoopOrder::Apply {
                 delivery: number,
                 partition,
                 urls: batch.urls,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<B: Bus> Agent<B> {
+impl<B: Bus> RunningAgent<B> {
     /// Takes and hands over partitions, fences the silent, and recognizes the end.
     pub(super) async fn govern(agent: Rc<Self>) {
         // Those who came at the same time should be seen before partitions are taken.
@@ -60,7 +60,7 @@ impl<B: Bus> Agent<B> {
     /// Takes what should be here, and hands over what should not; whether the crawl has ended here.
     async fn settle_partitions(&self, agent: &Rc<Self>) -> bool {
         if self.view.borrow().has_ended {
-            self.order(Order::End(Ending::Done)).await;
+            self.order(LoopOrder::End(Ending::Done)).await;
             return true;
         }
         if self.is_leaving.get() || !self.shared.fence.is_open() {
@@ -95,14 +95,14 @@ impl<B: Bus> Agent<B> {
                 (Stage::Open, false) if desired.is_some() || is_draining => {
                     self.parts.borrow_mut()[at].stage = Stage::Closing;
                     self.granter.borrow_mut().close(partition);
-                    self.order(Order::Close(partition)).await;
+                    self.order(LoopOrder::Close(partition)).await;
                 }
                 (Stage::Foreign, false) => self.disown(partition).await,
                 _ => {}
             }
         }
         if is_draining && n_held == 0 {
-            self.order(Order::End(Ending::Drained)).await;
+            self.order(LoopOrder::End(Ending::Drained)).await;
             return true;
         }
         false
@@ -255,7 +255,7 @@ impl<B: Bus> Agent<B> {
                 is_last,
                 ..opening
             };
-            self.order(Order::Open(Box::new(opening))).await;
+            self.order(LoopOrder::Open(Box::new(opening))).await;
             if is_last {
                 return;
             }

@@ -10,7 +10,7 @@ enum Mended {
     Behind(u64),
 }
 
-impl<B: Bus> Agent<B> {
+impl<B: Bus> RunningAgent<B> {
     /// Stores what the loop has committed.
     pub(super) async fn publish(&self, mut commits: mpsc::Receiver<Committed>) {
         loop {
@@ -193,8 +193,8 @@ impl<B: Bus> Agent<B> {
         }
     }
 
-    /// Writes again what the log of a partition lacks, unless it ends with `message`, or with one of
-    /// another agent.
+    /// Writes again what the log of a partition lacks, unless it ends with `message`, or with one
+    /// of another agent.
     async fn mend(&self, partition: u8, message: Option<&[u8]>) -> Result<Mended, BusError> {
         let subject = Subject::Log(partition);
         let last = self.bus.last(&subject).await?;

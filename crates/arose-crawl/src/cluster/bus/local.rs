@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::{Bus, BusError, Delivery, Entry, Subject};
+use super::{Bus, BusError, Delivery, Stored, Subject};
 
 /// Messages that a queue holds at most.
 const MAX_QUEUE: usize = 100_000;
@@ -22,8 +22,8 @@ struct Server {
 #[derive(Debug, Default)]
 struct State {
     n_messages: u64,
-    keys: BTreeMap<String, Entry>,
-    logs: HashMap<u8, Vec<Entry>>,
+    keys: BTreeMap<String, Stored>,
+    logs: HashMap<u8, Vec<Stored>>,
     queues: HashMap<u8, VecDeque<Vec<u8>>>,
     words: HashMap<String, VecDeque<Vec<u8>>>,
     is_down: bool,
@@ -136,7 +136,7 @@ impl Bus for Local {
         self.up().map(|_| ())
     }
 
-    async fn last(&self, subject: &Subject) -> Result<Option<Entry>, BusError> {
+    async fn last(&self, subject: &Subject) -> Result<Option<Stored>, BusError> {
         let state = self.up()?;
         Ok(match subject {
             Subject::Key(key) => state.keys.get(key).cloned(),
@@ -155,7 +155,7 @@ impl Bus for Local {
         Ok(())
     }
 
-    async fn read(&self, subject: &Subject, after: u64) -> Result<Vec<Entry>, BusError> {
+    async fn read(&self, subject: &Subject, after: u64) -> Result<Vec<Stored>, BusError> {
         let state = self.up()?;
         let entries = match subject {
             Subject::Key(key) => state.keys.get(key).map(std::slice::from_ref),
@@ -166,7 +166,7 @@ impl Bus for Local {
         Ok(entries.take(100).cloned().collect())
     }
 
-    async fn changes(&self) -> Vec<(String, Entry)> {
+    async fn changes(&self) -> Vec<(String, Stored)> {
         self.wait(|state| {
             let seen = self.seen.replace(state.n_messages);
             let keys = state.keys.iter();

@@ -19,7 +19,7 @@ use async_nats::{Client, ConnectOptions, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::Notify;
 
-use super::{Bus, BusError, Delivery, Entry, Subject};
+use super::{Bus, BusError, Delivery, Stored, Subject};
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -167,7 +167,7 @@ impl Nats {
         }
     }
 
-    async fn read_log(&self, subject: String, after: u64) -> Result<Vec<Entry>, BusError> {
+    async fn read_log(&self, subject: String, after: u64) -> Result<Vec<Stored>, BusError> {
         let config = pull::Config {
             filter_subject: subject,
             deliver_policy: DeliverPolicy::ByStartSequence {
@@ -247,7 +247,7 @@ impl Bus for Nats {
         Ok(())
     }
 
-    async fn last(&self, subject: &Subject) -> Result<Option<Entry>, BusError> {
+    async fn last(&self, subject: &Subject) -> Result<Option<Stored>, BusError> {
         let name = self.subject(subject);
         let stream = self.stream(match subject {
             Subject::Key(_) => "k",
@@ -268,7 +268,7 @@ impl Bus for Nats {
         purged.map(|_| ()).map_err(unavailable)
     }
 
-    async fn read(&self, subject: &Subject, after: u64) -> Result<Vec<Entry>, BusError> {
+    async fn read(&self, subject: &Subject, after: u64) -> Result<Vec<Stored>, BusError> {
         let name = self.subject(subject);
         match subject {
             Subject::Log(_) => self.read_log(name, after).await,
@@ -287,7 +287,7 @@ impl Bus for Nats {
         self.wake.notify_one();
     }
 
-    async fn changes(&self) -> Vec<(String, Entry)> {
+    async fn changes(&self) -> Vec<(String, Stored)> {
         let start = format!("{}.k.", self.prefix);
         loop {
             let watched = self.changes.take();

@@ -37,8 +37,9 @@ async fn check_keys<B: Bus>(a: &B, b: &B) {
 async fn check_changes<B: Bus>(a: &B, b: &B) {
     let number = a.append(&key("a.1"), 0, b"here".to_vec()).await.unwrap();
     for bus in [a, b] {
-        let is_it =
-            |(name, entry): &(String, Entry)| name == "a.1" && *entry == (number, b"here".to_vec());
+        let is_it = |(name, entry): &(String, Stored)| {
+            name == "a.1" && *entry == (number, b"here".to_vec())
+        };
         let found = timeout(Duration::from_secs(5), async {
             while !bus.changes().await.iter().any(is_it) {}
         });
@@ -56,7 +57,7 @@ async fn check_logs<B: Bus>(a: &B, b: &B) {
     a.append(&Subject::Log(8), 0, b"other".to_vec())
         .await
         .unwrap();
-    let mut read: Vec<Entry> = Vec::new();
+    let mut read: Vec<Stored> = Vec::new();
     loop {
         let after = read.last().map_or(0, |(number, _)| *number);
         let more = b.read(&Subject::Log(7), after).await.unwrap();
