@@ -338,7 +338,7 @@ fn start_over(folder: &Path, settings: &Settings, date: Duration) -> Result<(), 
     let mut events = vec![Event::Counters(&counters)];
     let visited = records.iter();
     events.extend(visited.map(|&(page, ref record)| Event::Visited { page, record }));
-    let standing = super::restore::Standing {
+    let standing = super::restore::DurableExtents {
         n_seen: 0,
         ..restored.standing
     };
