@@ -1,16 +1,16 @@
 //! One crawl on many machines.
 //!
 //! Each machine runs an *agent* with a crawl directory of its own. A site belongs to one of 256
-//! [partitions](partition), and a partition to one agent at a time, which alone sends requests to
+//! partitions, and a partition to one agent at a time, which alone sends requests to
 //! its hosts. Agents send each other the URLs they find, and hand partitions over with all that is
 //! known of them when agents come and go.
 //!
-//! - [`partition`]: which agent crawls which sites; [`lease`]: for how long; [`fence`]: not longer.
-//! - [`bus`]: servers that transport and store messages; [`wire`], [`document`]: what they contain.
-//! - [`agent`]: does all of this for the loop of a crawl ([`link`]); [`view`]: what it sees of
-//!   others; [`replay`]: the state of a partition that comes.
-//! - [`twins`]: duplicates of pages of other agents.
-//! - [`status`]: the cluster as a whole, for people.
+//! - `partition`: which agent crawls which sites; `lease`: for how long; `fence`: not longer.
+//! - `bus`: servers that transport and store messages; `wire`, `document`: what they contain.
+//! - `agent`: does all of this for the loop of a crawl (`link`); `view`: what it sees of
+//!   others; `replay`: the state of a partition that comes.
+//! - `twins`: duplicates of pages of other agents.
+//! - `status`: the cluster as a whole, for people.
 
 pub(crate) mod address;
 mod agent;

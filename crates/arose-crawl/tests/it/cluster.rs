@@ -124,7 +124,38 @@ fn child() {
     );
 }
 
-fn spawn(folder: &Path, server: &Server, nats: &NatsServer, agent: &str, lease: Duration) -> Child {
+/// An agent in a process of its own, which ends with the test.
+pub(crate) struct AgentProcess(Child);
+
+impl std::ops::Deref for AgentProcess {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for AgentProcess {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        // One that has ended cannot be killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn spawn(
+    folder: &Path,
+    server: &Server,
+    nats: &NatsServer,
+    agent: &str,
+    lease: Duration,
+) -> AgentProcess {
     spawn_at(folder, server, &nats.url(), agent, lease)
 }
 
@@ -134,8 +165,8 @@ pub(crate) fn spawn_at(
     servers: &str,
     agent: &str,
     lease: Duration,
-) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+) -> AgentProcess {
+    let started = Command::new(std::env::current_exe().unwrap())
         .args(["cluster::child", "--exact", "--nocapture"])
         .env(FOLDER, folder.join(agent))
         .env(DNS, server.dns.to_string())
@@ -144,8 +175,8 @@ pub(crate) fn spawn_at(
         .env(AGENT, agent)
         .env(LEASE_SECONDS, lease.as_secs().to_string())
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+        .spawn();
+    AgentProcess(started.unwrap())
 }
 
 pub(crate) fn signal(child: &Child, signal: &str) {
@@ -196,7 +227,7 @@ pub(crate) fn check(server: &Server, folder: &Path, agents: &[&str], most_repeat
     assert_eq!(archived, urls);
 }
 
-fn wait_for_end(mut children: Vec<Child>) {
+fn wait_for_end(mut children: Vec<AgentProcess>) {
     for child in &mut children {
         let start = Instant::now();
         while child.try_wait().unwrap().is_none() {
@@ -248,7 +279,7 @@ fn issue_28_a_killed_agent_is_replaced() {
     };
     let server = web(60, 30);
     let folder = tempfile::tempdir().unwrap();
-    let mut agents: Vec<Child> = ["a", "b", "c"]
+    let mut agents: Vec<AgentProcess> = ["a", "b", "c"]
         .map(|agent| spawn(folder.path(), &server, &nats, agent, LEASE))
         .into();
     wait_for_requests(&server, 500);
@@ -329,7 +360,7 @@ fn issue_28_one_of_three_servers_may_fail() {
     let server = web(60, 30);
     let folder = tempfile::tempdir().unwrap();
     let urls: Vec<String> = nats.iter().map(NatsServer::url).collect();
-    let agents: Vec<Child> = ["a", "b", "c"]
+    let agents: Vec<AgentProcess> = ["a", "b", "c"]
         .map(|agent| spawn_at(folder.path(), &server, &urls.join(","), agent, LONG))
         .into();
     wait_for_requests(&server, 400);
@@ -352,7 +383,7 @@ fn issue_28_agents_wait_for_the_server() {
     };
     let server = web(60, 30);
     let folder = tempfile::tempdir().unwrap();
-    let agents: Vec<Child> = ["a", "b", "c"]
+    let agents: Vec<AgentProcess> = ["a", "b", "c"]
         .map(|agent| spawn(folder.path(), &server, &nats, agent, LEASE))
         .into();
     wait_for_requests(&server, 400);
@@ -376,7 +407,7 @@ fn issue_28_a_stopped_agent_sends_nothing_late() {
     };
     let server = web(60, 40);
     let folder = tempfile::tempdir().unwrap();
-    let agents: Vec<Child> = ["a", "b", "c"]
+    let agents: Vec<AgentProcess> = ["a", "b", "c"]
         .map(|agent| spawn(folder.path(), &server, &nats, agent, LEASE))
         .into();
     wait_for_requests(&server, 400);

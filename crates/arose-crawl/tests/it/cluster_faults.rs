@@ -10,7 +10,6 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use arose::mix::SplitMix;
 use arose_crawl::cluster::{Login, cluster_status, drain};
 use testweb::{Config, PageCount, Server};
 
-use crate::cluster::{LEASE, check, login, signal, spawn_at};
+use crate::cluster::{AgentProcess, LEASE, check, login, signal, spawn_at};
 use crate::nats::NatsServer;
 
 const AGENTS: [&str; 3] = ["a", "b", "c"];
@@ -88,7 +87,7 @@ struct Rig<'w> {
     /// Of each agent to each server.
     wires: [Vec<Wire>; 3],
     folder: &'w Path,
-    agents: [Option<Child>; 3],
+    agents: [Option<AgentProcess>; 3],
     random: SplitMix,
     login: Login,
 }
@@ -210,7 +209,7 @@ fn folder_count(folder: &Path) -> usize {
     std::fs::read_dir(folder).unwrap().count()
 }
 
-fn wait_some(agent: &mut Child) -> bool {
+fn wait_some(agent: &mut AgentProcess) -> bool {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(120) {
         if agent.try_wait().unwrap().is_some() {
