@@ -305,7 +305,7 @@ enum Command {
     /// Print the archive index as sorted CDXJ, or the queued URLs
     Export {
         /// Directory of the crawl, or those of all its agents
-        #[arg(required = true)]
+        #[arg(required = true, value_name = "DIR")]
         dirs: Vec<PathBuf>,
         /// Print the queued URLs instead
         #[arg(long)]
