@@ -87,6 +87,23 @@ pub(crate) struct Committed {
     pub(crate) is_last: bool,
 }
 
+impl Committed {
+    /// Whether the next commit may be stored together with this one.
+    pub(crate) fn is_open(&self) -> bool {
+        self.closed.is_empty() && !self.is_last
+    }
+
+    /// Adds the next commit to this one, which is [open](Self::is_open).
+    pub(crate) fn append(&mut self, next: Self) {
+        self.first.extend(next.first);
+        self.then.extend(next.then);
+        self.batches.extend(next.batches);
+        self.new_pages.extend(next.new_pages);
+        self.applied.extend(next.applied);
+        (self.closed, self.is_last) = (next.closed, next.is_last);
+    }
+}
+
 /// Records of a partition, in pieces that fit into a message.
 #[derive(Debug, Default)]
 pub(crate) struct Records(Vec<Vec<u8>>);

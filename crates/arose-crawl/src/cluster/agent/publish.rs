@@ -22,16 +22,24 @@ impl<B: Bus> RunningAgent<B> {
                 self.store(Vec::new()).await;
                 continue;
             };
-            let Some(commit) = commit else {
+            let Some(mut commit) = commit else {
                 return;
             };
             self.note_activity();
+            // If servers are slow, commits are stored together.
+            let mut n_commits = 1;
+            while commit.is_open()
+                && let Ok(next) = commits.try_recv()
+            {
+                commit.append(next);
+                n_commits += 1;
+            }
             let is_last = commit.is_last;
             if is_last {
                 self.is_leaving.set(true);
             }
             self.publish_one(commit).await;
-            self.n_commits.set(self.n_commits.get() + 1);
+            self.n_commits.set(self.n_commits.get() + n_commits);
             if is_last {
                 let left = self.document(Presence::Left);
                 let _ = timeout(Duration::from_secs(5), self.write_document(&left)).await;
