@@ -94,12 +94,15 @@ impl<B: Bus> RunningAgent<B> {
         for (partition, records) in first {
             todo.entry(partition).or_default().append(records);
         }
-        let parts = self.parts.borrow();
-        todo.retain(|partition, _| parts[usize::from(*partition)].log.epoch > 0);
-        drop(parts);
+        todo.retain(|&partition, _| self.is_logged(partition));
         let stored = todo.into_iter();
         let stored = stored.map(|(partition, records)| self.store_one(partition, records));
         futures_util::future::join_all(stored).await;
+    }
+
+    /// Whether this agent writes the log of a partition.
+    fn is_logged(&self, partition: u8) -> bool {
+        self.parts.borrow()[usize::from(partition)].log.epoch > 0
     }
 
     async fn store_one(&self, partition: u8, records: Records) {
