@@ -154,6 +154,7 @@ def main():
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--folder", help="working directory; default: a temporary one")
     parser.add_argument("--local", action="store_true", help="only the local run")
+    parser.add_argument("--against", type=Path, help="results of a local run, which is not repeated")
     parser.add_argument("--tables-only", action="store_true", help="write no kept documents")
     parser.add_argument("--timeout", type=float, default=1800)
     options = parser.parse_args()
@@ -169,10 +170,8 @@ def main():
 def one_corpus(corpus, folder, options):
     name = f"{Path(corpus).parent.name}/{Path(corpus).name}"
     local, out = folder / "local", folder / "spark"
-    command = [options.python, "-c", LOCAL, corpus, local, options.policy, str(options.tables_only)]
-    spent, looked = cost(command, folder, options.timeout)
-    disk = f"{looked.disk / 1e9:.1f}"
-    print(f"| {name} | local | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.megabytes:.0f} | {disk} | |", flush=True)
+    if options.against is None:
+        run_locally(name, corpus, local, folder, options)
     if not options.local:
         command = [options.python, "-m", "arose.spark", corpus, "-o", out]
         command += ["--policy", options.policy, "--master", options.master]
@@ -189,8 +188,19 @@ def one_corpus(corpus, folder, options):
             f"| {name} | Spark | {spent.cpu:.1f} | {spent.wall:.1f} | {sizes} | {disk} | {stages} |",
             flush=True,
         )
-        subprocess.run([options.python, "-c", COMPARE, local, out], check=True, stdout=sys.stderr)
+        compare = [options.python, "-c", COMPARE, options.against or local, out]
+        subprocess.run(compare, check=True, stdout=sys.stderr)
     subprocess.run(["rm", "-rf", local, out], check=True)
+
+
+def run_locally(name, corpus, local, folder, options):
+    command = [options.python, "-c", LOCAL, corpus, local, options.policy, str(options.tables_only)]
+    spent, looked = cost(command, folder, options.timeout)
+    disk = f"{looked.disk / 1e9:.1f}"
+    print(
+        f"| {name} | local | {spent.cpu:.1f} | {spent.wall:.1f} | {spent.megabytes:.0f} | {disk} | |",
+        flush=True,
+    )
 
 
 main()

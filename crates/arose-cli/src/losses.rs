@@ -36,7 +36,7 @@ impl Warnings {
 /// A warning with its remedy, if any.
 pub(crate) fn words(warning: &Warning) -> String {
     let remedy = match (warning.reason, warning.loss) {
-        (Reason::NoText, Loss::File) => "; set --text-field",
+        (Reason::NoText, Loss::File | Loss::Record) => "; set --text-field",
         _ => "",
     };
     format!("{}{remedy}", printable(&warning.to_string()))

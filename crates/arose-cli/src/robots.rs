@@ -24,7 +24,7 @@ use crate::read::Outcome;
   arose robots robots.txt --agent arose http://example.org/private/
   arose robots robots.txt --agent arose --json /a /b /c
   curl -s example.org/robots.txt | arose robots - --agent arose http://example.org/
-  arose robots --json < questions.jsonl
+  arose robots --json < requests.jsonl
 
 The JSON fields are allowed, rule, line, crawl_delay (seconds), request_rate and visit_time, as
 written in the file; null if the file does not say. Visit times are UTC.

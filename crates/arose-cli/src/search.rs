@@ -11,8 +11,8 @@ use anyhow::Context;
 use arose_crawl::GonePages;
 use arose_dedup::report::html::{Count, counted};
 use arose_search::{
-    Collapse, Config, Folder, Fragment, Hit, Index, Kind, Order, Progress, Query, Request, Results,
-    Scope, Updated,
+    Collapse, Config, Fragment, Hit, Index, Kind, Order, Progress, Query, Request, Results, Scope,
+    SearchDir, Updated,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -215,8 +215,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Outcome> {
 }
 
 /// A directory to search, with its index in the directory itself or in `index`.
-pub(crate) fn folder(path: &Path, index: Option<&Path>) -> anyhow::Result<Folder> {
-    let folder = Folder::open(path)?;
+pub(crate) fn folder(path: &Path, index: Option<&Path>) -> anyhow::Result<SearchDir> {
+    let folder = SearchDir::open(path)?;
     Ok(match index {
         Some(index) => folder.with_index(index.to_owned()),
         None => folder,
@@ -224,7 +224,7 @@ pub(crate) fn folder(path: &Path, index: Option<&Path>) -> anyhow::Result<Folder
 }
 
 /// Updates the index of a directory and opens it; reports the changes on standard error.
-pub(crate) fn index(folder: &Folder, rebuild: bool) -> anyhow::Result<Index> {
+pub(crate) fn index(folder: &SearchDir, rebuild: bool) -> anyhow::Result<Index> {
     if rebuild {
         arose_search::remove(folder)?;
     }
@@ -236,7 +236,7 @@ pub(crate) fn index(folder: &Folder, rebuild: bool) -> anyhow::Result<Index> {
     Ok(Index::open(folder)?)
 }
 
-fn tell(folder: &Folder, updated: &Updated) {
+fn tell(folder: &SearchDir, updated: &Updated) {
     if updated.n_added + updated.n_removed > 0 {
         remark(format_args!(
             "arose: {} in the search index, {} added, {} removed",

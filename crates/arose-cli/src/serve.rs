@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::ensure;
-use arose_search::{Folder, Versions};
+use arose_search::{SearchDir, Versions};
 use arose_web::Config;
 
 use crate::dedup::VersionsName;
@@ -102,7 +102,7 @@ pub(crate) fn serve_here(folder: &Path, address: SocketAddr) -> anyhow::Result<(
     serve(crate::search::folder(folder, None)?, false, &config)
 }
 
-fn serve(folder: Folder, rebuild: bool, config: &Config) -> anyhow::Result<()> {
+fn serve(folder: SearchDir, rebuild: bool, config: &Config) -> anyhow::Result<()> {
     let index = crate::search::index(&folder, rebuild)?;
     index.verify()?;
     arose_web::serve(folder, index, config, |address| match &config.token {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use anyhow::{Context, bail};
 use arose_crawl::fingerprint::{Fingerprint, Md5Halves};
 use arose_crawl::guard::{Candidate, Config, Guard, Reason};
-use arose_crawl::url::{Crumbs, Invalid, NormalUrl, Normalizer, Url};
+use arose_crawl::url::{Invalid, NormalUrl, Normalizer, SessionIds, Url};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ pub(crate) struct Options {
     exclude: Vec<String>,
     /// Remove session IDs and tracking parameters such as PHPSESSID and utm_source
     #[arg(long)]
-    drop_crumbs: bool,
+    drop_session_ids: bool,
     /// Fingerprint function
     #[arg(long, value_enum, default_value_t = Hash::Xxh3)]
     fingerprint: Hash,
@@ -112,8 +112,8 @@ struct Judge {
 impl Judge {
     fn new(options: &Options) -> anyhow::Result<Self> {
         let mut normalizer = Normalizer::default();
-        if options.drop_crumbs {
-            normalizer.crumbs = Crumbs::Drop;
+        if options.drop_session_ids {
+            normalizer.session_ids = SessionIds::Drop;
         }
         let guard = Guard::new(Config {
             hosts: options.host.clone(),

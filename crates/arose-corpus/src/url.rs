@@ -14,8 +14,8 @@
 //! do, by the crate `url`.
 //!
 //! *Session IDs.* Servers that track visitors without cookies write a session ID into every link:
-//! `;jsessionid=…` in the path, `?PHPSESSID=…` in the query. [`Crumbs::Drop`] removes those whose
-//! name is known to carry nothing else. It is off by default, because it goes beyond the RFC.
+//! `;jsessionid=…` in the path, `?PHPSESSID=…` in the query. [`SessionIds::Drop`] removes those
+//! whose name is known to carry nothing else. It is off by default, because it goes beyond the RFC.
 //!
 //! Some changes are *never* made: sorting parameters, collapsing `//`, removing `index.html` or
 //! `www.`. Each would be correct on most sites and lose pages on the others.
@@ -31,8 +31,8 @@
 //! # Ok::<(), arose_corpus::url::Invalid>(())
 //! ```
 
-mod crumb;
 pub mod escape;
+mod session_id;
 
 use ::url::{Host, ParseError};
 use arose::site::{SiteKind, site};
@@ -53,7 +53,7 @@ pub struct Normalizer {
     /// How to treat a `?` with nothing after it.
     pub empty_query: EmptyQuery,
     /// How to treat session IDs and tracking parameters.
-    pub crumbs: Crumbs,
+    pub session_ids: SessionIds,
     /// Whether URLs of local files are accepted.
     pub files: FileUrls,
 }
@@ -90,7 +90,7 @@ pub enum EmptyQuery {
 
 /// How to treat parameters that only track a visitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Crumbs {
+pub enum SessionIds {
     /// Keep them.
     #[default]
     Keep,
@@ -121,7 +121,7 @@ impl Normalizer {
     /// [`Invalid`] if it is not an `http` or `https` URL.
     pub fn normalize(&self, input: &str, base: Option<&Url>) -> Result<NormalUrl, Invalid> {
         match NormalUrl::plain(input) {
-            Some(url) if self.crumbs == Crumbs::Keep => Ok(url),
+            Some(url) if self.session_ids == SessionIds::Keep => Ok(url),
             _ => self.rewrite(input, base),
         }
     }
@@ -131,7 +131,8 @@ impl Normalizer {
     #[must_use]
     pub fn normalize_beside(&self, input: &str, other: &NormalUrl) -> Option<NormalUrl> {
         let rest = input.strip_prefix(other.origin())?;
-        let is_plain = rest.starts_with('/') && is_plain_rest(rest) && self.crumbs == Crumbs::Keep;
+        let is_plain =
+            rest.starts_with('/') && is_plain_rest(rest) && self.session_ids == SessionIds::Keep;
         is_plain.then(|| NormalUrl {
             text: input.to_owned(),
             host: other.host,
@@ -201,8 +202,8 @@ impl Normalizer {
     fn push_path(&self, path: &str, out: &mut Vec<u8>) {
         let start = out.len();
         escape::push_normal(path.as_bytes(), out);
-        if self.crumbs == Crumbs::Drop {
-            crumb::drop_from_path(out, start);
+        if self.session_ids == SessionIds::Drop {
+            session_id::drop_from_path(out, start);
         }
         if out.len() == start {
             out.push(b'/');
@@ -213,8 +214,8 @@ impl Normalizer {
         let start = out.len();
         out.push(b'?');
         escape::push_normal(query.as_bytes(), out);
-        if self.crumbs == Crumbs::Drop {
-            crumb::drop_from_query(out, start + 1);
+        if self.session_ids == SessionIds::Drop {
+            session_id::drop_from_query(out, start + 1);
         }
         if out.len() == start + 1 && self.empty_query == EmptyQuery::Drop {
             out.truncate(start);

@@ -38,7 +38,7 @@ use crate::order::Weight;
 use crate::pages::{Revisit, Version};
 use crate::robots;
 use crate::settings::{DuplicateBody, DuplicateLinks, DuplicatePolicy, Settings};
-use crate::url::{Crumbs, FileUrls, NormalUrl, Normalizer, Url};
+use crate::url::{FileUrls, NormalUrl, Normalizer, SessionIds, Url};
 pub(crate) use likeness::Likeness;
 use links::{Link, N_RECENT, Recent};
 pub(crate) use quality::Rejections;
@@ -222,12 +222,12 @@ pub(crate) fn guard(settings: &Settings) -> Result<Guard, Error> {
 
 /// Builds the normalizer of these settings.
 pub(crate) fn normalizer(settings: &Settings) -> Normalizer {
-    let crumbs = match settings.scope.drop_crumbs {
-        true => Crumbs::Drop,
-        false => Crumbs::Keep,
+    let session_ids = match settings.scope.drop_session_ids {
+        true => SessionIds::Drop,
+        false => SessionIds::Keep,
     };
     Normalizer {
-        crumbs,
+        session_ids,
         files: match settings.scope.files.is_empty() {
             true => FileUrls::Refuse,
             false => FileUrls::Accept,

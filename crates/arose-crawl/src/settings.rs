@@ -126,7 +126,7 @@ pub struct Scope {
     /// Maximum number of query parameters.
     pub max_parameters: usize,
     /// Whether to remove session IDs and tracking parameters from URLs.
-    pub drop_crumbs: bool,
+    pub drop_session_ids: bool,
     /// Whether to follow links with `rel=nofollow`.
     pub follow_nofollow: bool,
     /// Whether to read the sitemaps listed in robots.txt and the feeds of home pages.
@@ -151,7 +151,7 @@ impl Default for Scope {
             max_path_depth: guard.max_path_depth,
             max_repeats: guard.max_repeats,
             max_parameters: guard.max_parameters,
-            drop_crumbs: false,
+            drop_session_ids: false,
             follow_nofollow: false,
             sitemaps: true,
         }

@@ -269,7 +269,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     }
     if let Some(log) = recording_of(path) {
         let path = path.to_owned();
-        log.state().changes.push(DiskChange::Folder { path });
+        log.state().changes.push(DiskChange::Directory { path });
     }
     sync_folder(parent)
 }
@@ -335,7 +335,7 @@ pub enum DiskChange {
         path: PathBuf,
     },
     /// A directory was created.
-    Folder {
+    Directory {
         /// The directory.
         path: PathBuf,
     },

@@ -166,9 +166,6 @@ pub enum Error {
     /// An option that has no effect, or that requires another one.
     #[error("{0}")]
     Choice(String),
-    /// A policy that is not available on a cluster.
-    #[error("the policy {0} does not run on a cluster; use another policy or `arose dedup`")]
-    PolicyOnCluster(&'static str),
     /// More documents than ordinals.
     #[error("more than 4294967295 documents; split the input")]
     TooManyDocuments,

@@ -22,7 +22,7 @@
 //! its name, and 4.1 bytes for each of twenty entries: about 465 bytes on disk, and 20 in memory.
 //! With super-shingles and simhash ([`Kind::Compact`]), a record has 124 bytes and a document takes
 //! about 215. Under the default policy `content` ([`Kind::Content`]), a record has 1,260 bytes, and
-//! the index counts what sites repeat, in at most 100 MB of memory. The measurements are in
+//! the index counts what sites repeat, in at most 67 MB of memory. The measurements are in
 //! `bench/records`.
 //!
 //! *Error.* None for [`Kind::Compact`], [`Kind::Full`] and [`Kind::Exact`]: the result equals that
@@ -124,8 +124,8 @@ pub struct Options {
     /// Default: 64 MiB, which is enough for all files of about 270,000 documents.
     pub cache_bytes: u64,
     /// Maximum number of counts of repeated text that the policy `content` remembers. A count takes
-    /// 16 to 32 bytes of memory. Default: 6 million, enough for fifty thousand pages of 500 words,
-    /// in 100 MB.
+    /// 11 to 22 bytes of memory. Default: 6 million, enough for fifty thousand pages of 500 words,
+    /// in 67 MB.
     pub counted_pairs: NonZeroU32,
     /// The last result of [`Index::committed`], for callers that store it elsewhere. Only later
     /// frames may be partial after a power failure, and are then dropped. Without it, the index

@@ -84,7 +84,7 @@ fn bytes_per_doc(config: &Config, n_tokens: u64) -> Result<u64, Error> {
         }
         Criterion::Content(_) => {
             let n_tables = MarkTables::new(config)?.n_tables();
-            (n_tables, vectors + size_of::<Marks>())
+            (n_tables, size_of::<u64>() + size_of::<Marks>())
         }
         _ => (Rules::new(config)?.n_tables(), vectors),
     };

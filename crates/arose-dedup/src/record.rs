@@ -228,6 +228,14 @@ impl Scores {
         }
     }
 
+    /// Returns the scores of two documents with one digest, by the rule for these.
+    pub(crate) fn of_copies(rule: Rule, n_tokens: u32) -> Self {
+        match rule {
+            Rule::Exact => Self::equal(n_tokens),
+            _ => Self::unknown(rule),
+        }
+    }
+
     /// Returns the scores of two exact duplicates, which have none without tokens.
     pub(crate) fn equal(n_tokens: u32) -> Self {
         let unknown = Self::unknown(Rule::Exact);

@@ -54,6 +54,10 @@
 //! them by component (`LATER`), and `versions` forms the groups (`VERSION`, by shard), which
 //! `decide` passes on (`GROUP`).
 //!
+//! Under the policy `contained`, decisions depend on each other. After `contents` and `runs`,
+//! `gather` addresses documents (`RECORDS`), tokens (`TEXTS`) and exact duplicates to one part, and
+//! `contained` decides there: `TAKEN`, by shard, and `LINK`.
+//!
 //! The pairs that `stars` outputs pass through `groups`, `fetch` and `verify` again, and clusters
 //! are formed from all links, until nothing new is found (at most [`MAX_REPAIRS`] times).
 //!
@@ -71,6 +75,7 @@
 mod candidates;
 mod chunks;
 mod components;
+mod contained;
 mod document;
 mod groups;
 mod kept;
@@ -173,9 +178,13 @@ pub mod kind {
     pub const COPIES: i32 = 30;
     /// Word pairs that enough pages of a site contain.
     pub const FRAMED: i32 = 31;
+    /// Records of documents, for the task that decides on all.
+    pub const RECORDS: i32 = 32;
+    /// Tokens of documents or their positions, for the task that decides on all.
+    pub const TEXTS: i32 = 33;
 
     /// All kinds, by name.
-    pub const ALL: [(&str, i32); 33] = [
+    pub const ALL: [(&str, i32); 35] = [
         ("NOTE", NOTE),
         ("DOCS", DOCS),
         ("TOKENS", TOKENS),
@@ -209,6 +218,8 @@ pub mod kind {
         ("GROUP", GROUP),
         ("COPIES", COPIES),
         ("FRAMED", FRAMED),
+        ("RECORDS", RECORDS),
+        ("TEXTS", TEXTS),
     ];
 }
 
@@ -282,11 +293,9 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// If there is no such step, the driver is of another version, or the policy does not run on a
-    /// cluster.
+    /// If there is no such step, or the driver is of another version.
     pub fn new(name: &str, config: &Config, context: Context, drain: Drain) -> Result<Self, Error> {
         check_version(&context.version)?;
-        check_policy(config)?;
         Ok(Self {
             chunks: context.chunks.clone().map(ChunkReader::new),
             step: step(name, config, context)?,
@@ -339,7 +348,9 @@ impl Worker {
 fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, Error> {
     Ok(match name {
         "keys" => runs::keys(config, context)?,
-        "contents" => Box::new(runs::Contents::new(context)),
+        "contents" => Box::new(runs::Contents::new(config, context)),
+        "gather" => Box::new(contained::Gather::new(context)),
+        "contained" => Box::new(contained::DecideContained::new(config, context)?),
         "pages" => Box::new(sites::Pages::new(context)),
         "sites" => Box::new(sites::FindSites::new(context)),
         "postings" => Box::new(sites::Postings::new(config, context)),
@@ -362,7 +373,7 @@ fn step(name: &str, config: &Config, context: Context) -> Result<Box<dyn Step>, 
         "stars" => Box::new(stars::Stars::new(config, context)),
         "version-pairs" => Box::new(versions::VersionPairs::new(config, context)),
         "versions" => Box::new(versions::Groups::new(config, context)),
-        "decide" => Box::new(stars::Decide::new(context)),
+        "decide" => Box::new(stars::Decide::new(config, context)),
         "documents" => Box::new(tables::Documents::new(config, context)),
         "linked" => Box::new(tables::Linked::new(context)),
         "name" => Box::new(tables::Name::new(context)),
@@ -400,19 +411,6 @@ pub fn settings(config: &Config) -> Value {
     config.settings()
 }
 
-/// Returns an error for policies whose stages have no steps here.
-///
-/// # Errors
-///
-/// If the policy does not run on a cluster.
-pub fn check_policy(config: &Config) -> Result<(), Error> {
-    let criterion = config.policy.criterion;
-    match criterion {
-        Criterion::Contained(_) | Criterion::Url => Err(Error::PolicyOnCluster(criterion.name())),
-        _ => Ok(()),
-    }
-}
-
 /// The size of the messages of a run, by which the driver determines the size of parts.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Sizes {
@@ -430,14 +428,17 @@ pub struct Sizes {
     pub has_marks: bool,
     /// Whether kept documents are grouped by their versions.
     pub has_versions: bool,
+    /// Whether one task decides on all documents.
+    pub is_gathered: bool,
 }
 
 /// Returns the sizes of messages under these settings.
 ///
 /// # Errors
 ///
-/// If no keys reach the recall.
+/// If the policy does not support another setting, or no keys reach the recall.
 pub fn sizes(config: &Config) -> Result<Sizes, Error> {
+    config.check_policy()?;
     let (tables, sketch, has_samples) = match config.policy.criterion {
         Criterion::Jaccard(threshold) => {
             let tables = Bands::new(config, threshold)?.n_tables();
@@ -458,6 +459,7 @@ pub fn sizes(config: &Config) -> Result<Sizes, Error> {
         has_samples,
         has_marks: matches!(config.policy.criterion, Criterion::Content(_)),
         has_versions: config.policy.criterion == Criterion::Content(Remove::Same),
+        is_gathered: matches!(config.policy.criterion, Criterion::Contained(_)),
     })
 }
 

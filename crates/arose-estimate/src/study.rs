@@ -6,7 +6,7 @@
 //!
 //! [[engine]]
 //! name = "ours"
-//! folder = "out"
+//! directory = "out"
 //!
 //! [[engine]]
 //! name = "theirs"
@@ -117,8 +117,8 @@ impl Config {
             *file = beside.join(&*file);
         }
         for (place, engine) in config.engines.iter_mut().enumerate() {
-            if let Some(folder) = &mut engine.folder {
-                *folder = beside.join(&*folder);
+            if let Some(directory) = &mut engine.directory {
+                *directory = beside.join(&*directory);
             }
             let guess = || format!("engine{}", place + 1);
             engine.name = Some(engine.name.take().unwrap_or_else(guess));

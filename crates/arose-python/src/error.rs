@@ -191,7 +191,6 @@ pub(crate) fn run(error: arose_dedup::Error) -> PyErr {
         | E::Choice(_)
         | E::Times
         | E::PolicyOption { .. }
-        | E::PolicyOnCluster(_)
         | E::BytesAgainstIndex
         | E::NoArchive => setting(error),
         E::InputLost { .. } => InputLost::new_err(words(&error)),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use arose_search::{
-    Collapse, Config, Folder, Hit, Index, Order, Progress, Query, Request, Scope, Versions,
+    Collapse, Config, Hit, Index, Order, Progress, Query, Request, Scope, SearchDir, Versions,
 };
 use arrow_array::{BooleanArray, Float32Array, Int64Array, StringArray, UInt64Array};
 use pyo3::prelude::*;
@@ -76,7 +76,7 @@ pub(crate) fn search(
         }
     };
     let work = || {
-        let folder = Folder::open(&directory)?;
+        let folder = SearchDir::open(&directory)?;
         let folder = match &options.index {
             Some(index) => folder.with_index(index.clone()),
             None => folder,

@@ -118,6 +118,55 @@ def check_run(lines, local, spread, options):
     assert kept_lines(engine, options) == kept_ids(lines, documents)
 
 
+def excerpts(path):
+    """Documents, excerpts of them and of each other, equal ones, and ones too short to judge."""
+    import random
+
+    rng = random.Random(8)
+    texts = [[rng.choice(WORDS) for _ in range(rng.randrange(60, 240))] for _ in range(60)]
+    for i in range(180):
+        whole = rng.choice(texts)
+        at = rng.randrange(len(whole) // 3)
+        part = whole[at : at + rng.randrange(30, max(31, len(whole) * 2 // 3))]
+        if i % 4 == 0:
+            part = part[:10] + [f"changed{i}"] + part[11:]
+        texts.append(part if i % 5 else list(whole))
+    texts += [["too", "short"], [], []]
+    rng.shuffle(texts)
+    with open(path, "w") as out:
+        for i, words in enumerate(texts):
+            document = {"id": f"d{i}", "text": " ".join(words), "date": 1000 + (i * 7919) % 1000}
+            document["url"] = f"http://site.example/{i % 50}" if i % 3 else None
+            out.write(json.dumps(document) + "\n")
+        out.write("not an object\n")
+
+
+@pytest.mark.parametrize("keep", ["first", "newest", "longest"])
+@pytest.mark.parametrize("policy", ["contained", "url"])
+def test_issue_31_policies_of_excerpts_and_urls(tmp_path, monkeypatch, policy, keep):
+    lines = os.fspath(tmp_path / "excerpts.jsonl")
+    excerpts(lines)
+    options = {"policy": policy, "keep": keep}
+    local = arose.dedup(lines, **options)
+    documents = local.documents.to_pyarrow().to_pylist()
+    pairs = local.pairs.to_pyarrow().to_pylist()
+    counts = local.summary["counts"]
+    assert counts["dropped_near"] > 50 and len(pairs) >= counts["dropped_near"]
+    context = Plan.context
+    tight = lambda self, *given, **more: context(self, *given, sort_bytes=1 << 12, **more)
+    folder = os.fspath(tmp_path / "chunks")
+    for spread in [(1, 0, 1 << 30), (3, 1, 9_000, folder), (7, 2, 4_000)]:
+        engine, found = run(lines, *spread, **options)
+        assert by_doc(engine.rows["documents"]) == documents, spread
+        assert by_pair(engine.rows["pairs"]) == pairs, spread
+        assert found["pairs"]["clusters"] == counts["clusters"]
+        assert found["pairs"]["max_cluster"] == counts["largest_cluster"]
+        assert found["verify"].get("not_judged", 0) == counts["not_judged"]
+        assert kept_lines(engine, options) == kept_ids(lines, documents)
+        # Once more with almost no memory.
+        monkeypatch.setattr(Plan, "context", tight)
+
+
 def kept_ids(lines, documents):
     """The kept lines according to the table."""
     offsets = [int(row["position"].split("+")[0]) for row in documents if row["kept"]]
@@ -243,8 +292,8 @@ def test_issue_31_unknown_options_are_refused_by_name():
     with pytest.raises(arose.SettingError, match="cap='many', expected a whole number"):
         _options({"cap": "many"})
     for policy in ["contained", "url"]:
-        with pytest.raises(arose.AroseError, match=policy):
-            _options({"policy": policy})
+        with pytest.raises(arose.SettingError, match=policy):
+            _options({"policy": policy, "verify": "none"})
     with pytest.raises(arose.SettingError, match="^passages needs a single machine"):
         arose.spark.passages(["corpus.jsonl"], "out")
 

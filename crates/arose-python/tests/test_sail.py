@@ -30,7 +30,10 @@ def lines(tmp_path_factory):
     return os.fspath(path)
 
 
-@pytest.mark.parametrize("policy", ["jaccard", "b", "c", "combined", "site"])
+POLICIES = ["content", "jaccard", "b", "c", "combined", "site", "contained", "url"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_rows_are_those_of_the_local_run(sail, lines, tmp_path, policy):
     out = os.fspath(tmp_path / "out")
     dedup(sail, [lines], out, policy=policy, partitions=3, input_bytes=20_000, gather=True)

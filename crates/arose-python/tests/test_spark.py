@@ -80,6 +80,8 @@ def kept(folder):
         ("c", 1, 10_000),
         ("combined", 4, 5),
         ("site", 5, 6),
+        ("contained", 3, 1024),
+        ("url", 2, 1024),
     ],
 )
 def test_rows_are_those_of_the_local_run(spark, lines, tmp_path, policy, partitions, cap):

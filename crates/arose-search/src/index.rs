@@ -19,11 +19,11 @@ use crate::columns::Columns;
 use crate::compile::{Compiled, Compiler, among, within};
 use crate::cost::{self, Cost};
 use crate::facets::{self, Facets};
-use crate::folder::{Folder, State};
 use crate::per_site::PerSite;
 use crate::query::Query;
 use crate::results::{Hit, Indexed, MAX_RESULTS, Request, Results, Scope};
 use crate::schema::Fields;
+use crate::search_dir::{SearchDir, State};
 use crate::snippet::Patterns;
 use crate::update::{Payload, open};
 
@@ -150,7 +150,7 @@ impl Index {
     /// # Errors
     ///
     /// If there is no index, or if it is damaged.
-    pub fn open(folder: &Folder) -> Result<Self, Error> {
+    pub fn open(folder: &SearchDir) -> Result<Self, Error> {
         let path = folder.index_path();
         if !path.join("meta.json").exists() {
             return Err(Error::NoIndex { path });

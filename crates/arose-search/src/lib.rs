@@ -1,16 +1,16 @@
 //! Full-text search over documents, with near duplicates collapsed into one result.
 //!
-//! A [`Folder`] is the output of `arose dedup`, or a directory of web archives. [`update()`] builds
-//! or updates its index. [`Index::search`] runs a [`Query`] and returns exact counts and the best
-//! [`Hit`]s. Each hit stands for all matching documents of its cluster. A cluster is a kept
+//! A [`SearchDir`] is the output of `arose dedup`, or a directory of web archives. [`update()`]
+//! builds or updates its index. [`Index::search`] runs a [`Query`] and returns exact counts and the
+//! best [`Hit`]s. Each hit stands for all matching documents of its cluster. A cluster is a kept
 //! document and the documents dropped for it, or a page of a crawl and the pages that the crawler
 //! recorded as its duplicates.
 //!
 //! ```no_run
-//! use arose_search::{Config, Folder, Index, Progress, Query, Request, update};
+//! use arose_search::{Config, SearchDir, Index, Progress, Query, Request, update};
 //! use std::path::Path;
 //!
-//! let folder = Folder::open(Path::new("out"))?;
+//! let folder = SearchDir::open(Path::new("out"))?;
 //! update(&folder, &Config::default(), &Progress::default())?;
 //! let index = Index::open(&folder)?;
 //! let query: Query = "\"a rose\" -thorn site:example.org".parse()?;
@@ -38,7 +38,6 @@ mod current;
 mod directory;
 mod error;
 mod facets;
-mod folder;
 mod index;
 mod pages;
 mod per_site;
@@ -48,6 +47,7 @@ mod quote;
 mod results;
 mod rows;
 mod schema;
+mod search_dir;
 mod snippet;
 mod texts;
 mod update;
@@ -58,10 +58,10 @@ pub use collapse::{Collapse, GoOn, Order};
 pub use cost::Cost;
 pub use error::Error;
 pub use facets::Facets;
-pub use folder::{Folder, Kind, State};
 pub use index::Index;
 pub use query::{Part, Query, QueryError};
 pub use quote::{Quotation, Quotations, Quoting};
 pub use results::{Hit, Indexed, MAX_RESULTS, Request, Results, Scope};
+pub use search_dir::{Kind, SearchDir, State};
 pub use snippet::Fragment;
 pub use update::{Config, Progress, Updated, remove, update};

@@ -18,11 +18,11 @@ use tantivy::{Searcher, TantivyDocument};
 
 use crate::Error;
 use crate::current::{NO_PAGE, page_of};
-use crate::folder::{Folder, State};
 use crate::index::address_of;
 use crate::rows::{key_in_archive, key_of_return, key_of_revisit, row_in_archive, row_of_revisit};
 use crate::schema::Fields;
-use crate::update::Held;
+use crate::search_dir::{SearchDir, State};
+use crate::update::IndexedRow;
 
 /// A page and its place in the index.
 pub(crate) struct Page {
@@ -60,7 +60,7 @@ pub(crate) struct Stored {
 
 /// The pages of all archives of a directory, as they are read.
 pub(crate) struct Pages<'a> {
-    folder: &'a Folder,
+    folder: &'a SearchDir,
     state: &'a State,
     /// The pages with a text of their own, by key.
     stored: HashMap<u64, Stored>,
@@ -73,26 +73,26 @@ pub(crate) struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     /// Starts with the pages that are in the index and need not be read again.
-    pub(crate) fn new(folder: &'a Folder, state: &'a State, known: &[Held]) -> Self {
-        let stored = known.iter().map(|held| {
+    pub(crate) fn new(folder: &'a SearchDir, state: &'a State, known: &[IndexedRow]) -> Self {
+        let stored = known.iter().map(|row| {
             let stored = Stored {
-                doc: held.doc,
-                cluster: held.cluster,
-                row: held.row,
+                doc: row.doc,
+                cluster: row.cluster,
+                row: row.row,
                 place: None,
             };
-            (held.key, stored)
+            (row.key, stored)
         });
         let mut latest = HashMap::new();
-        for held in known {
-            note(&mut latest, held.page, (held.time, held.version));
+        for row in known {
+            note(&mut latest, row.page, (row.time, row.version));
         }
         Self {
             latest,
             folder,
             state,
             stored: stored.collect(),
-            revisits: known.iter().map(|held| held.key).collect(),
+            revisits: known.iter().map(|row| row.key).collect(),
             n_pages: known.len() as u64,
         }
     }

@@ -137,12 +137,7 @@ pub struct QueryError {
 
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}, at character {} of the query",
-            self.what,
-            self.at + 1
-        )
+        write!(f, "character {} of the query: {}", self.at + 1, self.what)
     }
 }
 
@@ -551,24 +546,24 @@ mod tests {
         check("year:2024", Query::Year(2024));
         check_fault(
             "a author:smith",
-            "no field `author`; the fields are site, lang, year, title, url and text; put \
-             the words in quotes to search for them, at character 3 of the query",
+            "character 3 of the query: no field `author`; the fields are site, lang, year, title, \
+             url and text; put the words in quotes to search for them",
         );
         check_fault(
             "s*t",
-            "`*` is allowed only at the end of a word, at character 1 of the query",
+            "character 1 of the query: `*` is allowed only at the end of a word",
         );
         check_fault(
             "foo-bar*",
-            "`*` must follow a single word; `foo-bar` is several, at character 1 of the query",
+            "character 1 of the query: `*` must follow a single word; `foo-bar` is several",
         );
         check_fault(
             "site:///",
-            "`site:///` is not a host, at character 1 of the query",
+            "character 1 of the query: `site:///` is not a host",
         );
         check_fault(
             "year:x",
-            "`year:x` is not a year; expected e.g. `year:2024`, at character 1 of the query",
+            "character 1 of the query: `year:x` is not a year; expected e.g. `year:2024`",
         );
     }
 
@@ -580,35 +575,35 @@ mod tests {
 
     #[test]
     fn faults_are_named_with_their_place() {
-        check_fault("", "missing word, at character 1 of the query");
-        check_fault("é \"b", "unclosed quote, at character 3 of the query");
-        check_fault("(a", "unclosed parenthesis, at character 1 of the query");
+        check_fault("", "character 1 of the query: missing word");
+        check_fault("é \"b", "character 3 of the query: unclosed quote");
+        check_fault("(a", "character 1 of the query: unclosed parenthesis");
         check_fault(
             "a)",
-            "closing parenthesis without an opening one, at character 2 of the query",
+            "character 2 of the query: closing parenthesis without an opening one",
         );
-        check_fault("a OR", "missing word, at character 5 of the query");
+        check_fault("a OR", "character 5 of the query: missing word");
         check_fault(
             "OR a",
-            "missing word before AND or OR, at character 1 of the query",
+            "character 1 of the query: missing word before AND or OR",
         );
         check_fault(
             "()",
-            "missing word before a closing parenthesis, at character 2 of the query",
+            "character 2 of the query: missing word before a closing parenthesis",
         );
         check_fault(
             "a site:",
-            "no value after `site:`, at character 3 of the query",
+            "character 3 of the query: no value after `site:`",
         );
-        check_fault("?!", "missing word, at character 3 of the query");
+        check_fault("?!", "character 3 of the query: missing word");
         check_fault(
             "a \"?\"",
-            "no letter or digit to search for, at character 3 of the query",
+            "character 3 of the query: no letter or digit to search for",
         );
         let long = "a ".repeat(50_000);
         check_fault(
             &long,
-            "the query has 100000 bytes; the maximum is 4096, at character 1 of the query",
+            "character 1 of the query: the query has 100000 bytes; the maximum is 4096",
         );
         assert!("(".repeat(4000).parse::<Query>().is_err());
         assert!("-".repeat(4000).parse::<Query>().is_err());

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use arose_corpus::{Document, Documents, Item, Position, read};
 
 use crate::Error;
-use crate::folder::Folder;
+use crate::search_dir::SearchDir;
 
 /// Stretches of rows that come from reading one source once.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ pub(crate) struct Texts {
 
 impl Texts {
     /// Starts to read the sources that are wanted and still exist.
-    pub(crate) fn start(folder: &Folder, runs: &Runs) -> Result<Self, Error> {
+    pub(crate) fn start(folder: &SearchDir, runs: &Runs) -> Result<Self, Error> {
         let wanted = runs.0.iter().enumerate().filter(|(_, run)| run.is_wanted);
         let runs: Vec<(usize, PathBuf)> = wanted
             .map(|(number, run)| (number, run.file.clone()))

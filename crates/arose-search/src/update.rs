@@ -32,12 +32,12 @@ use tantivy::{Index, IndexSettings, IndexWriter, Searcher, Term};
 use crate::Error;
 use crate::current::{SUPERSEDED, page_of};
 use crate::directory::{self, is_read_only, open_read_only};
-use crate::folder::{Folder, Kind, Stamp, State};
 use crate::pages::{Page, PageText, Pages};
 use crate::rows::{
     Entry, has_text, is_of_first, is_superseded, key_in_run, page_has_text, row_in_run,
 };
 use crate::schema::{CLUSTER, DOC, FETCHED, Fields, KEY, PAGE, ROW, VERSION, register};
+use crate::search_dir::{Kind, SearchDir, Stamp, State};
 use crate::texts::{Runs, Texts};
 
 /// Bytes of text after which a first index is committed.
@@ -122,7 +122,7 @@ impl Payload {
 ///
 /// If the directory cannot be read, the index cannot be written, or [`Progress::stop`] was set. The
 /// previous index is then still there.
-pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<Updated, Error> {
+pub fn update(folder: &SearchDir, config: &Config, progress: &Progress) -> Result<Updated, Error> {
     let path = folder.index_path();
     let state = folder.state()?;
     let Some(index) = open_or_create(folder, &state)? else {
@@ -148,7 +148,7 @@ pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<U
         folder,
         path: &path,
         fields: Fields::new(),
-        held: held_rows(&index, &path)?,
+        rows: indexed_rows(&index, &path)?,
         is_first: before.as_ref().is_none_or(|payload| !payload.is_complete),
         before: before.map(|payload| payload.state).unwrap_or_default(),
         state: &state,
@@ -176,7 +176,7 @@ pub fn update(folder: &Folder, config: &Config, progress: &Progress) -> Result<U
 /// # Errors
 ///
 /// If its files cannot be removed.
-pub fn remove(folder: &Folder) -> Result<(), Error> {
+pub fn remove(folder: &SearchDir) -> Result<(), Error> {
     let path = folder.index_path();
     match fs::remove_dir_all(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -207,7 +207,7 @@ fn checked(index: Index, path: &Path) -> Result<Index, Error> {
 
 /// The index of a directory, to be written if it does not match `state`; none if that is not
 /// allowed.
-fn open_or_create(folder: &Folder, state: &State) -> Result<Option<Index>, Error> {
+fn open_or_create(folder: &SearchDir, state: &State) -> Result<Option<Index>, Error> {
     let path = folder.index_path();
     if path.join("meta.json").exists() {
         let index = open(&path)?;
@@ -261,7 +261,7 @@ fn n_documents(index: &Index, path: &Path) -> Result<u64, Error> {
 
 /// A row of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Held {
+pub(crate) struct IndexedRow {
     pub(crate) key: u64,
     pub(crate) row: u64,
     pub(crate) doc: u64,
@@ -272,10 +272,10 @@ pub(crate) struct Held {
 }
 
 /// All rows in the index, in the order of their keys.
-fn held_rows(index: &Index, path: &Path) -> Result<Vec<Held>, Error> {
+fn indexed_rows(index: &Index, path: &Path) -> Result<Vec<IndexedRow>, Error> {
     let in_index = Error::index(path);
     let searcher = index.reader().map_err(&in_index)?.searcher();
-    let mut held = Vec::new();
+    let mut all = Vec::new();
     for segment in searcher.segment_readers() {
         let column = |name: &str| {
             let column = segment.fast_fields().column_first_or_default::<u64>(name);
@@ -285,7 +285,7 @@ fn held_rows(index: &Index, path: &Path) -> Result<Vec<Held>, Error> {
         let (docs, clusters) = (column(DOC)?, column(CLUSTER)?);
         let (pages, versions) = (column(PAGE)?, column(VERSION)?);
         let times = segment.fast_fields().i64(FETCHED).map_err(&in_index)?;
-        held.extend(segment.doc_ids_alive().map(|doc| Held {
+        all.extend(segment.doc_ids_alive().map(|doc| IndexedRow {
             key: keys.get_val(doc),
             row: rows.get_val(doc),
             doc: docs.get_val(doc),
@@ -295,8 +295,8 @@ fn held_rows(index: &Index, path: &Path) -> Result<Vec<Held>, Error> {
             time: times.first(doc).unwrap_or_default(),
         }));
     }
-    held.sort_unstable();
-    Ok(held)
+    all.sort_unstable();
+    Ok(all)
 }
 
 /// How complete an index is.
@@ -308,11 +308,11 @@ enum Completeness {
 
 /// An update in progress.
 struct Update<'a> {
-    folder: &'a Folder,
+    folder: &'a SearchDir,
     path: &'a Path,
     fields: Fields,
     /// The rows of the old index, in the order of their keys.
-    held: Vec<Held>,
+    rows: Vec<IndexedRow>,
     /// The files that the old index was made from.
     before: State,
     /// The files that the new index is made from.
@@ -329,10 +329,10 @@ struct Update<'a> {
 
 impl Update<'_> {
     /// The row in the index with this key.
-    fn held(&self, key: u64) -> Option<u64> {
-        let at = self.held.partition_point(|held| held.key < key);
-        let held = self.held.get(at).filter(|held| held.key == key)?;
-        Some(held.row)
+    fn row_of(&self, key: u64) -> Option<u64> {
+        let at = self.rows.partition_point(|row| row.key < key);
+        let row = self.rows.get(at).filter(|row| row.key == key)?;
+        Some(row.row)
     }
 
     /// Adds the new rows of a run and returns all rows that belong to it.
@@ -349,8 +349,8 @@ impl Update<'_> {
                 runs.0[run].is_wanted = !unchanged.contains(&*file);
                 runs.0[run].file = file;
             }
-            let held = self.held(key_in_run(doc, &detail));
-            runs.0[run].is_wanted |= !held.is_some_and(has_text);
+            let row = self.row_of(key_in_run(doc, &detail));
+            runs.0[run].is_wanted |= !row.is_some_and(has_text);
             Ok::<_, Error>(())
         })?;
         let mut texts = Texts::start(self.folder, &runs)?;
@@ -361,7 +361,7 @@ impl Update<'_> {
             let key = key_in_run(doc, &detail);
             let row = match runs.0[run].is_wanted {
                 // All rows of the run are already in the index, as the first pass has found.
-                false => self.held(key).unwrap_or_default(),
+                false => self.row_of(key).unwrap_or_default(),
                 true => {
                     let document = texts.find(run, detail.position.unwrap_or_default());
                     if document.is_none() {
@@ -387,7 +387,7 @@ impl Update<'_> {
         document: Option<&Document>,
     ) -> Result<u64, Error> {
         let row = row_in_run(key, document);
-        if self.held(key) != Some(row) {
+        if self.row_of(key) != Some(row) {
             let entry = Entry {
                 row,
                 key,
@@ -418,13 +418,13 @@ impl Update<'_> {
     /// crawler recorded as duplicates are in the cluster of their original.
     fn take_archives(&mut self) -> Result<Vec<u64>, Error> {
         let n_known = self.n_known_archives();
-        let known = self.held.iter().copied();
-        let known = known.filter(|held| is_of_first(held.row, n_known));
-        let known: Vec<Held> = known.collect();
-        let mut wanted: Vec<u64> = known.iter().map(|held| held.row).collect();
+        let known = self.rows.iter().copied();
+        let known = known.filter(|row| is_of_first(row.row, n_known));
+        let known: Vec<IndexedRow> = known.collect();
+        let mut wanted: Vec<u64> = known.iter().map(|row| row.row).collect();
         let mut pages = Pages::new(self.folder, self.state, &known);
         drop(known);
-        let held_rows: HashSet<u64> = self.held.iter().map(|held| held.row).collect();
+        let indexed_rows: HashSet<u64> = self.rows.iter().map(|row| row.row).collect();
         let state = self.state;
         for (number, stamp) in state.0.iter().enumerate().skip(n_known) {
             let mut items = read(&[stamp.path().to_owned()], self.folder.reading())?;
@@ -436,7 +436,7 @@ impl Update<'_> {
                 let Some(page) = pages.take(number, &document) else {
                     continue;
                 };
-                if !held_rows.contains(&page.row) {
+                if !indexed_rows.contains(&page.row) {
                     self.add_page(&page, &document, &pages)?;
                 }
                 wanted.push(page.row);
@@ -538,10 +538,10 @@ impl Update<'_> {
     /// Removes all rows except these.
     fn remove_others(&mut self, mut wanted: Vec<u64>) {
         wanted.sort_unstable();
-        for held in &self.held {
-            if wanted.binary_search(&held.row).is_err() {
+        for row in &self.rows {
+            if wanted.binary_search(&row.row).is_err() {
                 self.writer
-                    .delete_term(Term::from_field_u64(self.fields.row, held.row));
+                    .delete_term(Term::from_field_u64(self.fields.row, row.row));
                 self.updated.n_removed += 1;
             }
         }

@@ -44,7 +44,7 @@ mod site;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use arose_search::{Folder, Index};
+use arose_search::{Index, SearchDir};
 use axum::Router;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
@@ -76,7 +76,7 @@ pub struct Config {
 /// If the results in the directory cannot be read, the IP address and port cannot be used, or an IP
 /// address other than loopback is used without a token.
 pub fn serve(
-    folder: Folder,
+    folder: SearchDir,
     index: Index,
     config: &Config,
     ready: impl FnOnce(SocketAddr),

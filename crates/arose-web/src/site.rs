@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use arose_crawl::GonePages;
 use arose_dedup::evaluate::ratings::Ratings;
 use arose_dedup::results::Summary;
-use arose_search::{Config as Indexing, Folder, Hit, Index, Kind, Progress, State, Versions};
+use arose_search::{Config as Indexing, Hit, Index, Kind, Progress, SearchDir, State, Versions};
 
 use crate::answer::Refusal;
 use crate::catalog::Catalog;
@@ -36,7 +36,7 @@ pub(crate) struct Site {
 
 /// A snapshot of the directory.
 pub(crate) struct View {
-    pub(crate) folder: Folder,
+    pub(crate) folder: SearchDir,
     pub(crate) index: Arc<Index>,
     /// The results of `arose dedup`; none in a directory of archives.
     pub(crate) run: Option<Arc<Run>>,
@@ -62,7 +62,7 @@ pub(crate) struct Run {
 
 impl Site {
     /// Reads the directory, and keeps the result up to date.
-    pub(crate) fn open(folder: Folder, index: Index, config: &Config) -> Result<Shared, Error> {
+    pub(crate) fn open(folder: SearchDir, index: Index, config: &Config) -> Result<Shared, Error> {
         let view = View::open(folder, index, config)?;
         let site = Arc::new(Self {
             config: config.clone(),
@@ -123,7 +123,7 @@ fn watch(site: &Weak<Site>) {
 }
 
 impl View {
-    fn open(folder: Folder, index: Index, config: &Config) -> Result<Self, Error> {
+    fn open(folder: SearchDir, index: Index, config: &Config) -> Result<Self, Error> {
         // Not their current state, so that changes since the index was built are noticed.
         let files = index.state().clone();
         let run = match &folder.kind {
@@ -144,7 +144,7 @@ impl View {
     }
 
     /// A new view of the same directory, with its index updated.
-    fn renew(folder: &Folder, config: &Config) -> Result<Self, Error> {
+    fn renew(folder: &SearchDir, config: &Config) -> Result<Self, Error> {
         let folder = folder.reopen()?;
         arose_search::update(&folder, &Indexing::default(), &Progress::default())?;
         let index = Index::open(&folder)?;
@@ -185,7 +185,7 @@ impl View {
 }
 
 impl Run {
-    fn open(folder: &Folder, summary: &Summary, config: &Config) -> Result<Self, Error> {
+    fn open(folder: &SearchDir, summary: &Summary, config: &Config) -> Result<Self, Error> {
         let documents = folder.path.join("documents.parquet");
         let pairs = folder.path.join("pairs.parquet");
         Ok(Self {

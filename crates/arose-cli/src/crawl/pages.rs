@@ -113,15 +113,13 @@ pub(super) fn plan(dir: &Path, per_second: f64, json: bool) -> anyhow::Result<Ou
     Ok(Outcome::Found)
 }
 
-/// Requests visits of pages now. A URL that ends in `*` stands for all fetched pages whose URLs
-/// have this prefix.
+/// Requests visits of pages now.
 pub(super) fn refresh(dir: &Path, urls: &[String], json: bool) -> anyhow::Result<Outcome> {
-    let urls = expand(dir, urls)?;
+    let answers = arose_crawl::refresh(dir, urls)?;
     anyhow::ensure!(
-        !urls.is_empty(),
+        !answers.is_empty(),
         "no page fetched begins with any of these URLs"
     );
-    let answers = arose_crawl::refresh(dir, &urls)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut n_accepted = 0;
     for (url, refresh) in &answers {
@@ -156,29 +154,4 @@ fn answer_json(url: &str, refresh: &Refresh) -> Value {
         Refresh::Invalid => ("invalid", None),
     };
     json!({"url": url, "state": state, "seconds": seconds})
-}
-
-/// URLs with prefixes replaced by the pages that they stand for.
-fn expand(dir: &Path, urls: &[String]) -> anyhow::Result<Vec<String>> {
-    let prefixes: Vec<&str> = urls
-        .iter()
-        .filter_map(|url| url.strip_suffix('*'))
-        .collect();
-    let mut expanded: Vec<String> = urls
-        .iter()
-        .filter(|url| !url.ends_with('*'))
-        .cloned()
-        .collect();
-    if !prefixes.is_empty() {
-        arose_crawl::list_pages(dir, now(), |page| {
-            let url = page.url.unwrap_or_default();
-            if prefixes.iter().any(|prefix| url.starts_with(prefix)) {
-                expanded.push(url);
-            }
-            Ok(())
-        })?;
-    }
-    expanded.sort_unstable();
-    expanded.dedup();
-    Ok(expanded)
 }

@@ -36,6 +36,7 @@ fn write(out: &mut impl Write, repaired: &Repaired, dir: &Path) -> io::Result<()
     row("damaged archive bytes", repaired.n_damaged_bytes)?;
     row("unfinished record bytes", repaired.n_cut_bytes)?;
     row("index files rebuilt", repaired.n_index_files)?;
+    row("pages restored in the table", repaired.n_restored_pages)?;
     for path in &repaired.aside {
         writeln!(out, "kept aside: {}", path.display())?;
     }
@@ -56,6 +57,7 @@ fn as_json(repaired: &Repaired) -> Value {
         "damaged_archive_bytes": repaired.n_damaged_bytes,
         "cut_archive_bytes": repaired.n_cut_bytes,
         "index_files_rebuilt": repaired.n_index_files,
+        "restored_pages": repaired.n_restored_pages,
         "aside": aside,
     })
 }

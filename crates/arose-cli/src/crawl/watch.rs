@@ -42,7 +42,7 @@ fn write(
     version: &PageVersion,
     difference: Option<&(Difference, bool)>,
 ) -> io::Result<()> {
-    let (date, status) = (&version.date, version.status);
+    let (date, status) = (readable(&version.date), version.status);
     match difference {
         None if version.is_same => writeln!(out, "{date} {status} unchanged"),
         None => writeln!(out, "{date} {status} no text"),
@@ -53,6 +53,23 @@ fn write(
             new.iter().try_for_each(|line| writeln!(out, "+ {line}"))
         }
     }
+}
+
+/// Formats 14 digits as `2026-11-17 08:00:00`; anything else is unchanged.
+fn readable(date: &str) -> String {
+    if date.len() != 14 || !date.bytes().all(|byte| byte.is_ascii_digit()) {
+        return date.to_owned();
+    }
+    let (day, time) = date.split_at(8);
+    format!(
+        "{}-{}-{} {}:{}:{}",
+        &day[..4],
+        &day[4..6],
+        &day[6..],
+        &time[..2],
+        &time[2..4],
+        &time[4..]
+    )
 }
 
 fn write_row(

@@ -252,7 +252,7 @@ fn described_by(path: &Path) -> anyhow::Result<Description> {
     let name = path.file_name().unwrap_or(path.as_os_str());
     Ok(Description {
         name: Some(name.to_string_lossy().into_owned()),
-        folder: Some(path.to_owned()),
+        directory: Some(path.to_owned()),
         ..Description::default()
     })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use arose_crawl::Settings as Crawling;
-use arose_crawl::url::{Crumbs, Normalizer};
+use arose_crawl::url::{Normalizer, SessionIds};
 use arose_crawl::visit::{Download, Visit, Visits};
 use arose_estimate::Findings;
 use arose_estimate::engine::{Log, Progress, Reply, page_text};
@@ -179,9 +179,9 @@ fn fetch_drawn(path: &Path, visits: &Visits, drawn: &[(String, u32)]) -> anyhow:
 /// Normalized URLs of the seeds.
 fn seeds(seeds: &[PathBuf], crawling: &Crawling) -> anyhow::Result<Vec<String>> {
     let normalizer = Normalizer {
-        crumbs: match crawling.scope.drop_crumbs {
-            true => Crumbs::Drop,
-            false => Crumbs::Keep,
+        session_ids: match crawling.scope.drop_session_ids {
+            true => SessionIds::Drop,
+            false => SessionIds::Keep,
         },
         ..Normalizer::default()
     };

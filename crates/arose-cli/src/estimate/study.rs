@@ -41,7 +41,7 @@ Settings of a study:
 
   [[engine]]
   name = \"ours\"
-  folder = \"out\"
+  directory = \"out\"
 
   [[engine]]
   name = \"theirs\"

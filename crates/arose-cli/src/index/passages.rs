@@ -20,6 +20,10 @@ use crate::read::Outcome;
 
 pub(super) fn create(folder: &Path, min: Option<usize>) -> anyhow::Result<Outcome> {
     PassageIndex::create(folder, min.unwrap_or(DEFAULT_TOKENS))?;
+    remark(format_args!(
+        "arose: created an index of passages in `{}`",
+        folder.display()
+    ));
     Ok(Outcome::Found)
 }
 

@@ -1,8 +1,8 @@
 //! Tests of sessions with known output.
 //!
-//! Each file in `tests/golden` is a console session, and so are the README and some pages of
-//! `docs/`. To write the current output, and review it before committing: `TRYCMD=overwrite cargo
-//! test -p arose-cli golden`.
+//! Each file in `tests/golden` is a console session, and so are some pages of `docs/`. To write the
+//! current output, and review it before committing: `TRYCMD=overwrite cargo test -p arose-cli
+//! golden`.
 
 #[test]
 fn sessions() {
@@ -10,7 +10,6 @@ fn sessions() {
     std::env::set_current_dir(root).unwrap();
     trycmd::TestCases::new()
         .case("crates/arose-cli/tests/golden/*.md")
-        .case("README.md")
         .case("docs/commands.md")
         .case("docs/guide-engines.md")
         .case("docs/guide-measure.md")

@@ -87,7 +87,7 @@ fn prepared() -> TempDir {
     )
     .unwrap();
     // A directory in place of a server, and words of the texts.
-    fs::write(at("a.toml"), "folder = \"engine\"\n").unwrap();
+    fs::write(at("a.toml"), "directory = \"engine\"\n").unwrap();
     fs::write(at("words.tsv"), "the\t40\nsoftware\t30\nlicense\t30\n").unwrap();
     folder
 }
@@ -205,6 +205,32 @@ fn issue_32_commands_of_the_readme() {
     check("README.md", &[]);
 }
 
+/// The first command builds and runs arose; here it runs the program that the tests have built.
+#[test]
+fn issue_32_the_quick_start_prints_what_the_readme_shows() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, section) = readme.split_once("## Quick start").unwrap();
+    let block = |kind: &str| {
+        let (_, rest) = section.split_once(&format!("```{kind}\n")).unwrap();
+        rest.split_once("```").unwrap().0
+    };
+    let command = block("sh").trim();
+    let command = command.strip_prefix("cargo run --release -- ").unwrap();
+    let folder = TempDir::with_prefix("readme").unwrap();
+    fs::create_dir(folder.path().join("examples")).unwrap();
+    let texts = "examples/texts.jsonl";
+    fs::copy(root().join(texts), folder.path().join(texts)).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_arose"))
+        .args(command.split(' '))
+        .current_dir(folder.path())
+        .envs([("XDG_CONFIG_HOME", "none"), ("HOME", "none")])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), block("text"));
+    assert!(folder.path().join("out/report.html").exists());
+}
+
 #[test]
 fn issue_32_commands_of_guides() {
     for (page, before) in GUIDES {
@@ -227,6 +253,14 @@ fn issue_32_every_page_with_commands_is_run() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let page = format!("docs/{name}");
         let is_page = name.ends_with(".md");
+        let text = || fs::read_to_string(root().join(&page)).unwrap();
+        if is_page && text().contains("\n```console\n") {
+            let golden = include_str!("golden.rs");
+            assert!(
+                golden.contains(&format!("\"{page}\"")),
+                "the sessions of {page} are not compared"
+            );
+        }
         if is_page && !commands(&page).is_empty() {
             assert!(
                 known.contains(&&*page),

@@ -7,8 +7,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -16,6 +17,8 @@ use serde_json::Value;
 struct Site {
     phase: Arc<AtomicU32>,
     home: String,
+    /// The paths that were requested.
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
@@ -24,22 +27,29 @@ impl Site {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let home = format!("http://{}/", listener.local_addr().unwrap());
         let phase = Arc::new(AtomicU32::new(0));
-        let now = Arc::clone(&phase);
+        let asked = Arc::default();
+        let (now, log) = (Arc::clone(&phase), Arc::clone(&asked));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 // A client that disconnects is not an error of the site.
-                let _ = answer(stream.unwrap(), now.load(Ordering::Relaxed));
+                let _ = answer(stream.unwrap(), now.load(Ordering::Relaxed), &log);
             }
         });
-        Self { phase, home }
+        Self { phase, home, asked }
     }
 
     fn url(&self, page: &str) -> String {
         format!("{}{page}", self.home)
     }
+
+    /// How often a path was requested.
+    fn n_asked(&self, path: &str) -> usize {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|other| *other == path).count()
+    }
 }
 
-fn answer(mut stream: TcpStream, phase: u32) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, phase: u32, asked: &Mutex<Vec<String>>) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     let request = lines.next().unwrap_or_else(|| Ok(String::new()))?;
     for line in lines {
@@ -48,6 +58,7 @@ fn answer(mut stream: TcpStream, phase: u32) -> std::io::Result<()> {
         }
     }
     let target = request.split(' ').nth(1).unwrap_or("/");
+    asked.lock().unwrap().push(target.to_owned());
     let mut more = String::new();
     let (status, body) = match (target, phase) {
         ("/", _) => {
@@ -303,4 +314,96 @@ fn issue_25_versions_in_the_browser() {
     );
     serving.kill().unwrap();
     serving.wait().unwrap();
+}
+
+/// Waits until a condition holds; fails after half a minute.
+#[track_caller]
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// A running crawl visits a page at once that the page of the crawl or the command asks for, and
+/// says when. Its metrics have what it believes of its pages.
+#[test]
+fn issue_25_a_running_crawl_is_asked_for_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let site = Site::start();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let metrics = port.unwrap().to_string();
+    let mut command = arose();
+    command.current_dir(folder).args(["crawl", &site.home]);
+    command.args(["--allow-private", "--delay", "0.1", "--recrawl", "--every"]);
+    command.args([
+        "30d",
+        "--seconds",
+        "60",
+        "-o",
+        "crawl",
+        "--metrics",
+        &metrics,
+    ]);
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut crawling = quiet.spawn().unwrap();
+    wait_until("all pages", || site.n_asked("/sitemap.xml") == 1);
+    let statistics = folder.join("crawl/statistics.jsonl");
+    wait_until("a commit", || {
+        statistics.exists() && site.n_asked("/moved") == 1
+    });
+    let (mut serving, address) = serve(folder);
+    let changed = site.url("changed");
+    let body = format!("{{\"urls\": [\"{changed}\", \"{}\"]}}", site.url("never"));
+    // A page is known once it is committed.
+    let mut answer = String::new();
+    wait_until("a known page", || {
+        answer = request(&address, "POST /api/refresh", &body);
+        assert!(answer.contains("200 OK"), "{answer}");
+        answer.contains("queued")
+    });
+    let body: Value = serde_json::from_str(&answer[answer.find('{').unwrap()..]).unwrap();
+    let pages = &body["pages"];
+    assert_eq!(pages[0]["url"], changed, "{answer}");
+    assert_eq!(pages[0]["state"], "queued", "{answer}");
+    assert!(pages[0]["seconds"].as_f64() < Some(5.0), "{answer}");
+    assert_eq!(pages[1]["state"], "unknown", "{answer}");
+    wait_until("the visit", || site.n_asked("/changed") == 2);
+    // Prefixes are known there as well.
+    let body = format!("{{\"urls\": [\"{}\"]}}", site.url("mov*"));
+    let answer = request(&address, "POST /api/refresh", &body);
+    assert!(
+        answer.contains(&format!("\"url\":\"{}\"", site.url("moved"))),
+        "{answer}"
+    );
+    wait_until("the visit of a prefix", || site.n_asked("/moved") == 2);
+    // Several orders at a time: each has its own answer.
+    std::thread::scope(|scope| {
+        for page in ["same", "gone", "changed"] {
+            let site = &site;
+            scope.spawn(move || {
+                let url = site.url(page);
+                let answers = json(folder, &["crawl", "refresh", "crawl", &url, "--json"]);
+                assert_eq!(answers.len(), 1, "{answers:?}");
+                assert_eq!(
+                    (&answers[0]["url"], &answers[0]["state"]),
+                    (&url.into(), &"queued".into())
+                );
+            });
+        }
+    });
+    let is_visited = || {
+        site.n_asked("/same") == 2 && site.n_asked("/gone") == 2 && site.n_asked("/changed") == 3
+    };
+    wait_until("the visits of all orders", is_visited);
+    let seen = request(&metrics, "GET /metrics", "");
+    for line in ["arose_crawl_revisits_total", "arose_crawl_fresh "] {
+        assert!(seen.contains(&format!("\n{line}")), "{line}: {seen}");
+    }
+    for child in [&mut serving, &mut crawling] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

@@ -137,7 +137,7 @@ fn sniff_head(head: &[u8], extension: &str, origin: Origin, config: &Config) -> 
             Some(Format::JsonLines) => Some(Format::JsonLines),
             // Directories contain much JSON that is not a corpus: settings, source maps, notebooks.
             Some(json) if origin == Origin::Named || has_text_field(unmarked, config) => Some(json),
-            _ if origin == Origin::Folder && !config.files.has_any_kind() => None,
+            _ if origin == Origin::Directory && !config.files.has_any_kind() => None,
             _ => anonymous(head, line, config),
         },
     }

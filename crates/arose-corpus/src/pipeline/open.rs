@@ -299,7 +299,7 @@ const EMPTY_FILE: &str = "0 bytes";
 fn unknown(source: &Arc<Path>, origin: Origin) -> Item {
     let place = RecordPlace::new(source, Position::default());
     match origin {
-        Origin::Folder => place.skipped(Reason::UnknownFormat, extension(source)),
+        Origin::Directory => place.skipped(Reason::UnknownFormat, extension(source)),
         Origin::Named => place.lost_file(Reason::UnknownFormat, ""),
     }
 }

@@ -80,7 +80,7 @@ impl Cutter {
         let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
         let file = PartFile {
             path: path.to_owned(),
-            is_found: origin == Origin::Folder,
+            is_found: origin == Origin::Directory,
         };
         if length <= self.n_bytes {
             self.small.push(file);
@@ -137,7 +137,7 @@ pub fn read_part<T: Send + 'static>(
     let (Some(range), [file]) = (&part.range, &part.files[..]) else {
         let files = part.files.iter().map(|file| {
             let origin = match file.is_found {
-                true => Origin::Folder,
+                true => Origin::Directory,
                 false => Origin::Named,
             };
             (file.path.clone(), origin)

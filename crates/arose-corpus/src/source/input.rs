@@ -41,7 +41,7 @@ pub(crate) enum Input {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Named,
-    Folder,
+    Directory,
 }
 
 /// All inputs in order.

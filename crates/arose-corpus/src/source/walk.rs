@@ -202,7 +202,7 @@ fn found(entry: &DirEntry) -> Option<Input> {
     let place = RecordPlace::new(&entry.path().into(), Position::default());
     match (kind.is_dir(), kind.is_file()) {
         (true, _) => None,
-        (_, true) => Some(Input::File(place.source, Origin::Folder)),
+        (_, true) => Some(Input::File(place.source, Origin::Directory)),
         _ => {
             let item = place.skipped(Reason::UnknownFormat, "not a regular file");
             Some(Input::Skipped(item))

@@ -118,7 +118,7 @@ fn switches() {
 #[test]
 fn crumbs_are_dropped_on_request() {
     let normalizer = Normalizer {
-        crumbs: Crumbs::Drop,
+        session_ids: SessionIds::Drop,
         ..Normalizer::default()
     };
     let check = |input: &str, expected: &str| {
@@ -182,11 +182,11 @@ fn normalizers() -> Vec<Normalizer> {
     let mut all = Vec::new();
     for user_info in [UserInfo::Drop, UserInfo::Keep] {
         for empty_query in [EmptyQuery::Drop, EmptyQuery::Keep] {
-            for crumbs in [Crumbs::Drop, Crumbs::Keep] {
+            for session_ids in [SessionIds::Drop, SessionIds::Keep] {
                 all.push(Normalizer {
                     user_info,
                     empty_query,
-                    crumbs,
+                    session_ids,
                     files: FileUrls::Accept,
                 });
             }

@@ -588,8 +588,8 @@ impl Crawl {
         self.start.elapsed()
     }
 
-    /// Like [`Self::now`], without the delay of the loop: the response times of hosts are measured in
-    /// this time.
+    /// Like [`Self::now`], without the delay of the loop: the response times of hosts are measured
+    /// in this time.
     fn working_time(&self) -> Duration {
         self.now().saturating_sub(self.stalled)
     }

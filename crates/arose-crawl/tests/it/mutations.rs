@@ -7,7 +7,7 @@
 use arose::mix::SplitMix;
 use arose_crawl::robots::{MAX_DELAY, Robots, TimeOfDay};
 use arose_crawl::sitemap::{self, Limits};
-use arose_crawl::url::{Crumbs, NormalUrl, Normalizer};
+use arose_crawl::url::{NormalUrl, Normalizer, SessionIds};
 
 use crate::shared;
 use crate::urls;
@@ -123,8 +123,8 @@ fn broken_urls_have_one_normal_form() {
     let suites = urls::inputs().unwrap_or_default();
     samples.extend(suites.into_iter().map(String::into_bytes));
     let base = url::Url::parse("http://example.org/a/b?c").unwrap();
-    let normalizers = [Crumbs::Keep, Crumbs::Drop].map(|crumbs| Normalizer {
-        crumbs,
+    let normalizers = [SessionIds::Keep, SessionIds::Drop].map(|session_ids| Normalizer {
+        session_ids,
         ..Normalizer::default()
     });
     broken(&samples, 3, |bytes| {

@@ -456,7 +456,7 @@ pub(crate) fn survivors(
                 pending = rest;
                 continue;
             }
-            DiskChange::Folder { path } => Naming::Folder(path.clone()),
+            DiskChange::Directory { path } => Naming::Folder(path.clone()),
             DiskChange::Rename { from, to } => Naming::Rename(from.clone(), to.clone()),
             DiskChange::Remove { path } => Naming::Remove(path.clone()),
         };

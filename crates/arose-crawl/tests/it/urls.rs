@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use arose::site::{SiteKind, site};
-use arose_crawl::url::{Crumbs, EmptyQuery, FileUrls, Normalizer, UserInfo};
+use arose_crawl::url::{EmptyQuery, FileUrls, Normalizer, SessionIds, UserInfo};
 use serde_json::Value;
 use url::Url;
 
@@ -185,7 +185,7 @@ fn idempotent_on_every_input() {
             Normalizer {
                 user_info: UserInfo::Keep,
                 empty_query: EmptyQuery::Keep,
-                crumbs: Crumbs::Drop,
+                session_ids: SessionIds::Drop,
                 files: FileUrls::Accept,
             },
         ] {

@@ -83,7 +83,7 @@ pub enum FamilyKind {
     /// Duplicates on other sites that differ in the words of their own URL.
     Mirror,
     /// Duplicates on one site with another session ID in some places and in the URL.
-    Crumb,
+    Session,
     /// Duplicates on one site at different times, with different dates.
     Stamp,
     /// Duplicates with one run of words replaced.
@@ -107,7 +107,7 @@ impl FamilyKind {
         Self::Unique,
         Self::Exact,
         Self::Mirror,
-        Self::Crumb,
+        Self::Session,
         Self::Stamp,
         Self::Block,
         Self::Scatter,
@@ -124,7 +124,7 @@ impl FamilyKind {
             Self::Unique => "unique",
             Self::Exact => "exact",
             Self::Mirror => "mirror",
-            Self::Crumb => "crumb",
+            Self::Session => "session",
             Self::Stamp => "stamp",
             Self::Block => "block",
             Self::Scatter => "scatter",

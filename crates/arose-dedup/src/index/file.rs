@@ -209,10 +209,10 @@ impl Allowance {
         Self { left }
     }
 
-    fn take(&self, n_bytes: u64) -> Option<Held> {
+    fn take(&self, n_bytes: u64) -> Option<FileStart> {
         let enough = |left: u64| left.checked_sub(n_bytes);
         self.left.fetch_update(Relaxed, Relaxed, enough).ok()?;
-        Some(Held {
+        Some(FileStart {
             bytes: Vec::new(),
             n_taken: n_bytes,
             allowance: self.clone(),
@@ -222,13 +222,13 @@ impl Allowance {
 
 /// The first bytes of a file, in memory.
 #[derive(Debug)]
-struct Held {
+struct FileStart {
     bytes: Vec<u8>,
     n_taken: u64,
     allowance: Allowance,
 }
 
-impl Drop for Held {
+impl Drop for FileStart {
     fn drop(&mut self) {
         self.allowance.left.fetch_add(self.n_taken, Relaxed);
     }
@@ -238,7 +238,7 @@ impl Drop for Held {
 #[derive(Debug)]
 pub(super) struct Sealed {
     file: File,
-    held: Option<Held>,
+    held: Option<FileStart>,
     pub(super) path: PathBuf,
     /// Length with preamble, without trailer.
     pub(super) n_bytes: u64,

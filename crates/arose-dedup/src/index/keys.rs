@@ -6,7 +6,7 @@
 //! result, since every candidate is compared by its stored sketch.
 
 use arose::content::{NEARLY_EQUAL, Score};
-use arose::digest::digest64;
+use arose::digest::{Digest, digest64};
 use arose::feature::{agreement, mega_shingles};
 use arose::mix::mix;
 use arose::rule::{Criterion, Evidence, Policy, Rule, ShortPolicy, SiteRelation, decide};
@@ -17,7 +17,7 @@ use arose::slot_index::n_probes;
 use super::own::{self, Weighing};
 use super::settings::{FeatureKeys, Kind, N_FEATURES, Settings};
 use super::sketch::{Sketch, samples_of};
-use crate::marks::MarkTables;
+use crate::marks::{MarkTables, Marks};
 use crate::scheme::{Bands, KeyTables as _};
 
 /// Number of bits of a hash that an index stores. Among `n` entries, a key that is not in the index
@@ -173,6 +173,15 @@ impl KeyPlan {
         self.names_end + scaled(hash, u64::MAX - self.names_end)
     }
 
+    /// Returns the test of candidates for a sketch.
+    pub(super) fn test<'a>(&'a self, sketch: &Sketch) -> CandidateTest<'a> {
+        let tables = self.marks.as_ref().filter(|_| !sketch.words.is_empty());
+        CandidateTest {
+            digest: sketch.digest,
+            marks: tables.map(|tables| (tables, own::marks_of(&sketch.words))),
+        }
+    }
+
     /// The scores of two sketches of this index, and the rule that makes the two duplicates.
     pub(super) fn judge(&self, a: &Sketch, b: &Sketch) -> Judged {
         let (evidence, score) = self.evidence(a, b);
@@ -259,6 +268,24 @@ impl KeyPlan {
             Criterion::B { .. } => f64::from(evidence.b_sim) / N_FEATURES as f64,
             _ => f64::from(evidence.c_sim) / f64::from(Fingerprint384::BITS),
         }
+    }
+}
+
+/// The test of a run that rules out most candidates before they are compared. Only the policy
+/// `content` needs it, whose comparison takes long.
+pub(super) struct CandidateTest<'a> {
+    digest: Digest,
+    marks: Option<(&'a MarkTables, Marks)>,
+}
+
+impl CandidateTest<'_> {
+    pub(super) fn passes(&self, other: &Sketch) -> bool {
+        let Some((tables, marks)) = &self.marks else {
+            return true;
+        };
+        let may_be_alike =
+            || !other.words.is_empty() && tables.accepts(marks, &own::marks_of(&other.words));
+        self.digest.same_content(other.digest) || may_be_alike()
     }
 }
 

@@ -18,7 +18,7 @@ use arose::mix::mix;
 
 use super::sketch::{Pairs, Sketch};
 use crate::marks::{MarkRoom, Marker, Marks};
-use crate::stage::weigher::{Others, Weigher, key, others, salt};
+use crate::stage::weigher::{Others, Weigher, key, nearest, others, salt};
 
 /// Maximum number of word pairs stored per document.
 pub(super) const MAX_KEPT: usize = 256;
@@ -36,7 +36,6 @@ pub(super) const N_WORDS: usize =
 
 /// Weighs documents and computes their stored sketches.
 pub(super) struct Weighing {
-    weigher: Weigher,
     marker: Marker,
 }
 
@@ -59,60 +58,57 @@ pub(super) struct Weighed {
 impl Weighing {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            weigher: Weigher::online(),
             marker: Marker::of_seed(seed),
         }
     }
 
-    /// Returns the weighed form of a sketch of word pairs.
+    /// Returns the weighed form of a sketch of word pairs. `count` appends the numbers of keys.
     pub(super) fn weigh(
         &self,
         sketch: &Sketch,
         pairs: &Pairs,
-        count: impl Fn(u64) -> u32,
+        count: impl FnOnce(&[u64], &mut Vec<u32>),
     ) -> Weighed {
-        let site = site_salt(sketch);
-        let page = page_key(sketch, pairs);
-        let is_counted = count(page) > 0;
-        let mut numbers = Vec::with_capacity(pairs.shingles.len());
-        let mut keys = Vec::new();
-        for &shingle in &pairs.shingles {
-            let number = match self.weigher.counts(shingle) {
-                true => {
-                    let key = key(shingle, site);
-                    keys.push(key);
-                    count(key).saturating_sub(is_counted.into())
+        ROOM.with_borrow_mut(|room| {
+            let site = site_salt(sketch);
+            room.numbered
+                .elements_into(&pairs.shingles, &mut room.elements);
+            room.counted.clear();
+            room.keys.clear();
+            for (position, &shingle) in pairs.shingles.iter().enumerate() {
+                if Weigher::counts_online(shingle) {
+                    room.counted.push((position, 0));
+                    room.keys.push(key(shingle, site));
                 }
-                false => 0,
+            }
+            room.keys.extend([mix(!site), page_key(sketch, pairs)]);
+            room.numbers.clear();
+            count(&room.keys, &mut room.numbers);
+            let [numbers @ .., n_pages, n_counted] = &room.numbers[..] else {
+                unreachable!("site and page have numbers");
             };
-            numbers.push(others(number.into()));
-        }
-        self.weigher.sample(&pairs.shingles, &mut numbers);
-        let words = ROOM.with_borrow_mut(
-            |Room {
-                 numbered,
-                 elements,
-                 marks,
-             }| {
-                numbered.elements_into(&pairs.shingles, elements);
-                let marks = self.marker.marks(elements, &numbers, marks);
-                encode(&marks, elements, &numbers)
-            },
-        );
-        let n_pages = count(mix(!site)).into();
-        let keys = match is_counted {
-            true => Vec::new(),
-            false => finish_keys(keys, site, page),
-        };
-        Weighed {
-            sketch: Sketch {
-                words,
-                pairs: None,
-                ..sketch.clone()
-            },
-            n_pages,
-            keys,
-        }
+            let is_counted = *n_counted > 0;
+            for ((_, n_others), n) in room.counted.iter_mut().zip(numbers) {
+                *n_others = others(n.saturating_sub(is_counted.into()).into());
+            }
+            let keys = match is_counted {
+                true => Vec::new(),
+                false => room.new_keys(&pairs.shingles),
+            };
+            let numbers = nearest(&room.counted, pairs.shingles.len());
+            let marks = self.marker.marks(&room.elements, &numbers, &mut room.marks);
+            Weighed {
+                sketch: Sketch {
+                    digest: sketch.digest,
+                    site: sketch.site,
+                    is_short: sketch.is_short,
+                    words: encode(&marks, &mut room.elements, &numbers),
+                    pairs: None,
+                },
+                n_pages: (*n_pages).into(),
+                keys,
+            }
+        })
     }
 }
 
@@ -123,11 +119,13 @@ pub(super) fn page_keys(sketch: &Sketch) -> Vec<u64> {
     let Some(pairs) = pairs.filter(|pairs| !pairs.shingles.is_empty()) else {
         return Vec::new();
     };
-    let (site, weigher) = (site_salt(sketch), Weigher::online());
+    let site = site_salt(sketch);
     let shingles = pairs.shingles.iter().copied();
-    let counted = shingles.filter(|&shingle| weigher.counts(shingle));
-    let keys = counted.map(|shingle| key(shingle, site)).collect();
-    finish_keys(keys, site, page_key(sketch, pairs))
+    let counted = shingles.filter(|&shingle| Weigher::counts_online(shingle));
+    let mut keys: Vec<u64> = counted.map(|shingle| key(shingle, site)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    finish_keys(keys, mix(!site), page_key(sketch, pairs))
 }
 
 fn site_salt(sketch: &Sketch) -> u64 {
@@ -143,11 +141,12 @@ fn page_key(sketch: &Sketch, pairs: &Pairs) -> u64 {
 
 /// Returns the distinct keys of word pairs, then that of the site, then that of the page.
 fn finish_keys(mut keys: Vec<u64>, site: u64, page: u64) -> Vec<u64> {
-    keys.sort_unstable();
-    keys.dedup();
     // The keys of the longest texts are a sample.
-    keys.truncate(MAX_COUNTED);
-    keys.extend([mix(!site), page]);
+    if keys.len() > MAX_COUNTED {
+        keys.select_nth_unstable(MAX_COUNTED);
+        keys.truncate(MAX_COUNTED);
+    }
+    keys.extend([site, page]);
     keys
 }
 
@@ -156,7 +155,26 @@ fn finish_keys(mut keys: Vec<u64>, site: u64, page: u64) -> Vec<u64> {
 struct Room {
     numbered: Numbered,
     elements: Vec<u64>,
+    /// Positions of counted word pairs, with the number of other pages of each.
+    counted: Vec<(usize, Others)>,
+    /// Their keys, then that of the site, then that of the page, and the number of each key.
+    keys: Vec<u64>,
+    numbers: Vec<u32>,
     marks: MarkRoom,
+}
+
+impl Room {
+    /// Returns the keys that the page adds: that of each counted word pair once.
+    fn new_keys(&self, shingles: &[u64]) -> Vec<u64> {
+        let [keys @ .., site, page] = &self.keys[..] else {
+            unreachable!("site and page have keys");
+        };
+        // The element of a first occurrence is the word pair itself.
+        let is_first = |position: usize| self.elements[position] == shingles[position];
+        let counted = self.counted.iter().zip(keys);
+        let firsts = counted.filter(|((position, _), _)| is_first(*position));
+        finish_keys(firsts.map(|(_, &key)| key).collect(), *site, *page)
+    }
 }
 
 thread_local! {
@@ -184,19 +202,20 @@ fn encode(marks: &Marks, elements: &mut [u64], numbers: &[Others]) -> Vec<u64> {
     let sampled = sampled
         .filter(|(one, _)| zeros(**one) >= rate)
         .take(MAX_KEPT);
-    let mut bytes = bytemuck::bytes_of(marks).to_vec();
-    let (head, mut n) = (bytes.len(), 0_u16);
-    bytes.extend([0; 4]);
-    for (&one, &number) in sampled {
-        bytes.extend(((one >> 48) as u16).to_le_bytes());
-        bytes.push((zeros(one) as u8) << 4 | weight_code(number));
+    let mut words = vec![0_u64; N_WORDS];
+    let (marked, rest) = bytemuck::cast_slice_mut(&mut words).split_at_mut(size_of::<Marks>());
+    marked.copy_from_slice(bytemuck::bytes_of(marks));
+    let (head, pairs) = rest.split_at_mut(4);
+    let (pairs, _) = pairs.as_chunks_mut::<PAIR_BYTES>();
+    let mut n = 0_u16;
+    for ((&one, &number), pair) in sampled.zip(pairs) {
+        let [low, high] = ((one >> 48) as u16).to_le_bytes();
+        *pair = [low, high, (zeros(one) as u8) << 4 | weight_code(number)];
         n += 1;
     }
-    bytes[head..head + 2].copy_from_slice(&n.to_le_bytes());
-    bytes[head + 2] = rate as u8;
-    bytes.resize(8 * N_WORDS, 0);
-    let words = bytes.as_chunks().0.iter();
-    words.map(|&word| u64::from_le_bytes(word)).collect()
+    head[..2].copy_from_slice(&n.to_le_bytes());
+    head[2] = rate as u8;
+    words
 }
 
 /// A sample of rate `r` consists of the hashes that end in `r` zeros.
@@ -227,79 +246,84 @@ fn weight_of(code: u8) -> f64 {
     })
 }
 
-/// A decoded sketch.
-struct Kept {
-    marks: Marks,
-    rate: u32,
-    /// Hash, rate of the coarsest sample it is in, and weight, in text order.
-    pairs: Vec<(u16, u32, f64)>,
+/// The word pairs of a decoded sketch that are in a sample.
+struct KeptPairs {
+    /// In text order.
+    hashes: Vec<u16>,
+    weights: Weights,
 }
 
-impl Kept {
-    fn of(words: &[u64]) -> Self {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let (marks, rest) = bytes.split_at(size_of::<Marks>());
-        let n = usize::from(u16::from_le_bytes([rest[0], rest[1]])).min(MAX_KEPT);
-        let pairs = rest[4..].chunks_exact(PAIR_BYTES).take(n);
-        let pairs = pairs.map(|pair| {
+impl KeptPairs {
+    /// Decodes the part of a sketch after its marks.
+    fn of(bytes: &[u8], rate: u8) -> Self {
+        let n = usize::from(u16::from_le_bytes([bytes[0], bytes[1]])).min(MAX_KEPT);
+        let pairs = bytes[4..].chunks_exact(PAIR_BYTES).take(n);
+        let sampled = pairs.filter(|pair| pair[2] >> 4 >= rate);
+        let decoded = sampled.map(|pair| {
             let hash = u16::from_le_bytes([pair[0], pair[1]]);
-            (hash, u32::from(pair[2] >> 4), weight_of(pair[2] & 15))
+            (hash, weight_of(pair[2] & 15))
         });
+        let (hashes, weights) = decoded.unzip();
         Self {
-            marks: bytemuck::pod_read_unaligned(marks),
-            rate: rest[2].into(),
-            pairs: pairs.collect(),
+            hashes,
+            weights: Weights::new(weights),
         }
-    }
-
-    /// Hashes and weights of a coarser sample.
-    fn sample(&self, rate: u32) -> (Vec<u16>, Weights) {
-        let kept = self.pairs.iter().filter(|(_, zeros, _)| *zeros >= rate);
-        let (hashes, weights): (Vec<u16>, Vec<f64>) =
-            kept.map(|&(hash, _, weight)| (hash, weight)).unzip();
-        (hashes, Weights::new(weights))
     }
 }
 
 /// Returns the marks of a stored sketch.
 pub(super) fn marks_of(words: &[u64]) -> Marks {
-    let n_words = size_of::<Marks>().div_ceil(size_of::<u64>());
-    let words = words.iter().take(n_words);
-    let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+    let bytes: &[u8] = bytemuck::cast_slice(words);
     bytemuck::pod_read_unaligned(&bytes[..size_of::<Marks>()])
 }
 
 /// Compares two stored sketches.
 pub(super) fn score(a: &[u64], b: &[u64]) -> Score {
-    let [a, b] = [a, b].map(Kept::of);
-    let rate = a.rate.max(b.rate);
-    let [(hashes, weights), (others, other_weights)] = [&a, &b].map(|kept| kept.sample(rate));
-    let matches = matches(&hashes, &others);
-    let mut score = Scorer::default().score_matches([&weights, &other_weights], matches);
-    score.own = [a.marks.own(), b.marks.own()];
-    if !a.marks.may_be_equal(&b.marks) {
+    let marks = [a, b].map(marks_of);
+    let [a, b]: [&[u8]; 2] = [a, b].map(bytemuck::cast_slice);
+    let [a, b] = [a, b].map(|bytes| &bytes[size_of::<Marks>()..]);
+    // The samples of the coarser rate of both.
+    let rate = a[2].max(b[2]);
+    let [a, b] = [a, b].map(|bytes| KeptPairs::of(bytes, rate));
+    let matches = matches(&a.hashes, &b.hashes);
+    let mut score =
+        SCORER.with_borrow_mut(|scorer| scorer.score_matches([&a.weights, &b.weights], matches));
+    let [a, b] = marks;
+    score.own = [a.own(), b.own()];
+    if !a.may_be_equal(&b) {
         score.u = score.u.min(NEARLY_EQUAL.next_down());
     }
     score
 }
 
-/// Matches the n-th occurrence of each hash with its n-th in the other text, by position in the
-/// first.
+thread_local! {
+    static SCORER: RefCell<Scorer> = RefCell::default();
+}
+
+/// Number of lists of positions by hash.
+const N_LISTS: usize = 2 * MAX_KEPT;
+
+/// Matches the n-th occurrence of each hash with its n-th in the other text.
 fn matches(a: &[u16], b: &[u16]) -> Vec<(u32, u32, u64)> {
-    let [a, b] = [a, b].map(|hashes| {
-        let mut sorted: Vec<(u16, u32)> = hashes.iter().copied().zip(0..).collect();
-        sorted.sort_unstable();
-        sorted
-    });
-    let (mut i, mut j) = (0, 0);
-    let mut matches = Vec::new();
-    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        if x.0 == y.0 {
-            matches.push((x.1, y.1, x.0.into()));
-        }
-        i += usize::from(x.0 <= y.0);
-        j += usize::from(y.0 <= x.0);
+    // The first position of each list in `a`, and the next one after each; plus one, zero at the
+    // end.
+    let (mut first, mut next) = ([0_u16; N_LISTS], [0_u16; MAX_KEPT]);
+    for (position, hash) in a.iter().enumerate().rev() {
+        let list = &mut first[usize::from(*hash) % N_LISTS];
+        next[position] = std::mem::replace(list, position as u16 + 1);
     }
-    matches.sort_unstable();
+    let mut is_matched = [false; MAX_KEPT];
+    let mut matches = Vec::with_capacity(b.len());
+    for (other, &hash) in b.iter().enumerate() {
+        let mut at = first[usize::from(hash) % N_LISTS];
+        while let Some(position) = usize::from(at).checked_sub(1) {
+            if a[position] == hash && !is_matched[position] {
+                is_matched[position] = true;
+                matches.push((position as u32, other as u32, hash.into()));
+                break;
+            }
+            at = next[position];
+        }
+    }
     matches
 }

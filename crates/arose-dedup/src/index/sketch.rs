@@ -131,7 +131,8 @@ enum Samples {
     Jaccard(NarrowMinHash, Bands),
     Compact(NarrowMinHash),
     Full(MinHash),
-    Pairs,
+    /// To make one takes longer than to use it.
+    Pairs(Box<Shingler>),
 }
 
 /// Number of MinHash values of the policy `jaccard`.
@@ -151,7 +152,7 @@ impl Sketcher {
             shinglers: [settings.shingle.w, settings.shingle.unspaced_w].map(Shingler::new),
             samples: match settings.kind {
                 Kind::Exact => Samples::None,
-                Kind::Content { .. } => Samples::Pairs,
+                Kind::Content { .. } => Samples::Pairs(Box::new(content::shingler())),
                 Kind::Jaccard { .. } => match settings.bands() {
                     Some(bands) => {
                         Samples::Jaccard(NarrowMinHash::new(N_JACCARD_SAMPLES, seed), bands)
@@ -201,11 +202,11 @@ impl Sketcher {
     }
 
     fn pairs(&self, tokens: &Tokens) -> Option<Pairs> {
-        let Samples::Pairs = self.samples else {
+        let Samples::Pairs(shingler) = &self.samples else {
             return None;
         };
         let mut shingles = Vec::new();
-        content::shingler().shingles_into(&tokens.fingerprints, &mut shingles);
+        shingler.shingles_into(&tokens.fingerprints, &mut shingles);
         Some(Pairs {
             shingles,
             page: None,
@@ -243,7 +244,7 @@ impl Sketcher {
                 words.extend(simhash.0);
                 words
             }
-            Samples::None | Samples::Pairs => Vec::new(),
+            Samples::None | Samples::Pairs(_) => Vec::new(),
         }
     }
 }

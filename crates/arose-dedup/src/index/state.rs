@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -214,10 +214,10 @@ impl State {
 
     /// Returns the weighed form of a document that is still to be weighed; none for all others.
     pub(super) fn weigh(&self, sketch: &Sketch) -> Option<Weighed> {
-        self.weigh_by(sketch, |key| self.counts.get(key))
+        self.weigh_by(sketch, |keys, numbers| self.counts.get_all(keys, numbers))
     }
 
-    fn weigh_by(&self, sketch: &Sketch, n: impl Fn(u64) -> u32) -> Option<Weighed> {
+    fn weigh_by(&self, sketch: &Sketch, n: impl FnOnce(&[u64], &mut Vec<u32>)) -> Option<Weighed> {
         let (weighing, pairs) = (self.plan.weighing.as_ref()?, sketch.pairs.as_ref()?);
         Some(weighing.weigh(sketch, pairs, n))
     }
@@ -225,13 +225,16 @@ impl State {
     /// Returns documents in the form in which the index stores them if they are inserted in this
     /// order.
     pub(super) fn prepare<'a>(&self, documents: &[(&'a str, &'a Sketch)]) -> Vec<Prepared<'a>> {
-        let mut added: HashMap<u64, u32> = HashMap::new();
+        // What the documents before a document add to the counts.
+        let mut added = SiteCountTable::new(u32::MAX);
         let prepared = documents.iter().map(|&(name, sketch)| {
-            let n = |key| self.counts.get(key) + added.get(&key).copied().unwrap_or(0);
+            let n = |keys: &[u64], numbers: &mut Vec<u32>| {
+                self.counts.get_all(keys, numbers);
+                let sums = keys.iter().zip(numbers);
+                sums.for_each(|(&key, number)| *number += added.get(key));
+            };
             let prepared = Prepared::new(name, sketch, self.weigh_by(sketch, n));
-            for &key in &prepared.counted {
-                *added.entry(key).or_default() += 1;
-            }
+            prepared.counted.iter().for_each(|&key| added.add(key, 1));
             prepared
         });
         prepared.collect()
@@ -268,7 +271,10 @@ impl State {
             Some(_) => self.likely(&keys)?,
             None => self.candidates(&keys)?,
         };
-        self.judge(sketch, n_pages, rows.into_iter())
+        let test = self.plan.test(sketch);
+        self.judge(sketch, n_pages, rows.into_iter(), |other| {
+            test.passes(other)
+        })
     }
 
     /// Returns the result of [`State::query`] by comparing every document. Used as an oracle.
@@ -276,22 +282,27 @@ impl State {
         let rows = 0..self.recent.next_row();
         let rows = rows.filter(|&row| !self.dead.contains(row));
         match self.weigh(sketch) {
-            Some(weighed) => self.judge(&weighed.sketch, weighed.n_pages, rows),
-            None => self.judge(sketch, 0, rows),
+            Some(weighed) => self.judge(&weighed.sketch, weighed.n_pages, rows, |_| true),
+            None => self.judge(sketch, 0, rows, |_| true),
         }
     }
 
-    /// Returns the rows that match the rule with a sketch.
+    /// Returns the rows that pass a test and match the rule with a sketch.
     fn judge(
         &self,
         sketch: &Sketch,
         n_pages: u64,
         rows: impl Iterator<Item = u32>,
+        test: impl Fn(&Sketch) -> bool,
     ) -> Result<Vec<Match>, Error> {
         let mut matches = Vec::new();
         let mut reader = RowReader::new(self);
         for row in rows {
-            let judged = self.plan.judge(sketch, reader.sketch(row)?);
+            let other = reader.sketch(row)?;
+            if !test(other) {
+                continue;
+            }
+            let judged = self.plan.judge(sketch, other);
             if let Some(rule) = judged.rule {
                 matches.push(Match {
                     name: self.name(row)?,

@@ -18,6 +18,7 @@ use crate::record::{DocRecord, EMPTY, Ordinal, SHORT};
 use crate::scheme::{Bands, KeyTables, Rules};
 use crate::sorter::Sorter;
 use crate::stage::bucket::n_always;
+use crate::stage::exact;
 use crate::stage::rank::{Rank, rank};
 
 /// A document under its key in a table.
@@ -100,10 +101,12 @@ pub(super) fn keys(config: &Config, context: Context) -> Result<Box<dyn Step>, E
     Ok(match config.policy.criterion {
         Criterion::Jaccard(threshold) => Box::new(Keys {
             tables: Bands::new(config, threshold)?,
+            alone: exact::alone(config),
             context,
         }),
         _ => Box::new(Keys {
             tables: Rules::new(config)?,
+            alone: exact::alone(config),
             context,
         }),
     })
@@ -111,6 +114,8 @@ pub(super) fn keys(config: &Config, context: Context) -> Result<Box<dyn Step>, E
 
 struct Keys<T> {
     tables: T,
+    /// The flag of documents that are never exact duplicates.
+    alone: u16,
     context: Context,
 }
 
@@ -123,7 +128,7 @@ impl<T: KeyTables + Send> Step for Keys<T> {
         let start = self.context.start_of(message.part)? + message.seq as Ordinal;
         for (index, (record, sketch)) in docs.records.iter().zip(&sketches).enumerate() {
             let doc = start + index as Ordinal;
-            push_content(&self.context, doc, record, out)?;
+            push_content(&self.context, doc, record, self.alone, out)?;
             if record.flags & (SHORT | EMPTY) != 0 {
                 continue;
             }
@@ -159,14 +164,15 @@ pub(super) fn push_keys<T: KeyTables>(
     })
 }
 
-/// Sends a document to the part of its content. Empty documents are never duplicates.
+/// Sends a document to the part of its content, unless it has the flag `alone`.
 fn push_content(
     context: &Context,
     doc: Ordinal,
     record: &DocRecord,
+    alone: u16,
     out: &mut Sink,
 ) -> Result<(), Error> {
-    if record.flags & EMPTY != 0 {
+    if record.flags & alone != 0 {
         return Ok(());
     }
     let content = Content {
@@ -185,20 +191,26 @@ fn push_content(
 
 /// The step that sends documents to the parts of their contents, for policies whose keys are
 /// computed later.
-pub(super) struct Contents(Context);
+pub(super) struct Contents {
+    alone: u16,
+    context: Context,
+}
 
 impl Contents {
-    pub(super) fn new(context: Context) -> Self {
-        Self(context)
+    pub(super) fn new(config: &Config, context: Context) -> Self {
+        Self {
+            alone: exact::alone(config),
+            context,
+        }
     }
 }
 
 impl Step for Contents {
     fn take(&mut self, message: &Message<'_>, out: &mut Sink) -> Result<(), Error> {
         let docs = Docs::of(message)?;
-        let start = self.0.start_of(message.part)? + message.seq as Ordinal;
+        let start = self.context.start_of(message.part)? + message.seq as Ordinal;
         let mut docs = (start..).zip(&docs.records);
-        docs.try_for_each(|(doc, record)| push_content(&self.0, doc, record, out))
+        docs.try_for_each(|(doc, record)| push_content(&self.context, doc, record, self.alone, out))
     }
 
     fn end(&mut self, _: i64, _: &mut Sink) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arose::mix::mix;
-use arose::rule::Criterion;
+use arose::rule::{Criterion, Rule};
 use bytemuck::{Pod, Zeroable};
 use serde_json::json;
 
@@ -18,6 +18,7 @@ use crate::lookup::Flags;
 use crate::record::{Ordinal, Scores};
 use crate::sorter::Sorter;
 use crate::stage::cluster::{Link, Tie, take_stars};
+use crate::stage::exact::copy_rule;
 use crate::stage::rank::Rank;
 use crate::stage::repair::{Around, Centre};
 
@@ -83,10 +84,10 @@ impl Step for Attach {
 /// The first document of a content that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct Taken {
-    doc: Ordinal,
-    kept_doc: Ordinal,
-    scores: Scores,
+pub(super) struct Taken {
+    pub(super) doc: Ordinal,
+    pub(super) kept_doc: Ordinal,
+    pub(super) scores: Scores,
 }
 
 /// Number of collected documents, besides twice the unique ones, at which they are deduplicated.
@@ -242,6 +243,8 @@ pub(super) struct Version {
 /// The step that decides on all documents of a content. Exact duplicates arrive last, so that they
 /// need not be stored.
 pub(super) struct Decide {
+    /// The rule for exact duplicates.
+    copy_rule: Rule,
     context: Context,
     classes: BTreeMap<Ordinal, Class>,
     taken: BTreeMap<Ordinal, Taken>,
@@ -250,8 +253,9 @@ pub(super) struct Decide {
 }
 
 impl Decide {
-    pub(super) fn new(context: Context) -> Self {
+    pub(super) fn new(config: &Config, context: Context) -> Self {
         Self {
+            copy_rule: copy_rule(config),
             context,
             classes: BTreeMap::new(),
             taken: BTreeMap::new(),
@@ -277,7 +281,10 @@ impl Decide {
         let class = class.ok_or_else(|| misfit("a copy", copies.first))?;
         let (kept_doc, scores) = match self.taken.get(&copies.first) {
             Some(taken) => (taken.kept_doc, taken.scores),
-            None => (class.best.doc as Ordinal, Scores::equal(class.n_tokens)),
+            None => {
+                let scores = Scores::of_copies(self.copy_rule, class.n_tokens);
+                (class.best.doc as Ordinal, scores)
+            }
         };
         if let Some(&group) = self.versions.get(&copies.first) {
             let mut docs = copies.docs.iter();

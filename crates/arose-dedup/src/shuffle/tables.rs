@@ -214,8 +214,13 @@ impl Name {
         let linked = std::mem::take(&mut self.linked).into_iter();
         let mut pairs: Vec<_> = linked.map(|pair| (pair, false)).collect();
         pairs.extend(dropped.into_iter().map(|pair| (pair, true)));
-        pairs.sort_unstable_by_key(|(pair, is_dropped)| (pair.doc, pair.kept_doc, !is_dropped));
-        pairs.dedup_by_key(|(pair, _)| (pair.doc, pair.kept_doc));
+        // Under the policy `contained`, the pair has a lower score than the decision.
+        pairs.sort_unstable();
+        pairs.dedup_by(|(next, is_dropped), (pair, is_either)| {
+            let is_same = (next.doc, next.kept_doc) == (pair.doc, pair.kept_doc);
+            *is_either |= is_same && *is_dropped;
+            is_same
+        });
         pairs
     }
 }

@@ -35,7 +35,9 @@ use crate::stage::bucket::{Bucket, N_HUGE, Tally, is_huge, n_always};
 use crate::stage::checkpoint::CHECKPOINT;
 use crate::stage::columns::{DOCS, VECTORS};
 use crate::stage::exact::COPIES;
-use crate::stage::keys::{Buckets, MET, remove_keys, write_buckets, write_distinct, write_keys};
+use crate::stage::keys::{
+    Buckets, MET, remove_keys, write_buckets, write_buckets_of_sketches, write_distinct,
+};
 use crate::stage::placed::{self, Placed, Queue, members, places};
 use crate::stage::sites::MARKS;
 use crate::stage::sketches::{Gathered, SampleSketches, Sketches};
@@ -184,19 +186,17 @@ impl StageInputs<'_> {
         if made.is_none_or(|made| made.boot != boot()) {
             let Self {
                 active,
+                keyed,
                 config,
                 folder,
                 progress,
-                ..
             } = self;
-            let flags = match sketches {
-                None => self.keyed,
+            match sketches {
+                None => write_buckets(keys, n_tables, [active, keyed], config, folder, progress)?,
                 Some(sketches) => {
-                    write_keys(tables, sketches, active.len(), keys)?;
-                    &Flags::all(active.len())
+                    write_buckets_of_sketches(tables, sketches, active, config, folder, progress)?;
                 }
-            };
-            write_buckets(keys, n_tables, [active, flags], config, folder, progress)?;
+            }
             write_json(&path, &BucketsMade { boot: boot() })?;
         }
         // From here on, a run that was killed resumes with the buckets.

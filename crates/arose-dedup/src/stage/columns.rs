@@ -34,6 +34,8 @@ pub(crate) const SAMPLES: &str = "samples";
 pub(crate) const FEATURES: &str = "features";
 /// Sketches and sites of all documents for the other policies.
 pub(crate) const VECTORS: &str = "vectors";
+/// Sites of all documents for the policy `content`, which computes sketches later.
+pub(crate) const SITES: &str = "sites";
 pub(crate) const NULLS: &str = "nulls";
 const SOURCES: &str = "sources";
 
@@ -122,6 +124,8 @@ enum Sketches {
     },
     /// Of all documents.
     Vectors(Writer<Vectors>),
+    /// The sites alone.
+    Sites(Writer<u64>),
 }
 
 impl Sketches {
@@ -134,10 +138,13 @@ impl Sketches {
             Criterion::Jaccard(threshold) => {
                 let n_tables = Bands::new(config, threshold)?.n_tables();
                 Self::Samples {
-                    keys: KeyWriter::create(background, folder, n_tables)?,
+                    keys: KeyWriter::create(background, folder, 0..n_tables)?,
                     samples: Writer::create_on(background, &folder.join(SAMPLES))?,
                     features: Writer::create_on(background, &folder.join(FEATURES))?,
                 }
+            }
+            Criterion::Content(_) => {
+                Self::Sites(Writer::create_on(background, &folder.join(SITES))?)
             }
             _ => Self::Vectors(Writer::create_on(background, &folder.join(VECTORS))?),
         })
@@ -160,11 +167,14 @@ impl Sketches {
                     features: Writer::resume_on(background, &folder.join(FEATURES), n_sketches)?,
                 }
             }
-            _ => Self::Vectors(Writer::resume_on(
-                background,
-                &folder.join(VECTORS),
-                n_sketches,
-            )?),
+            Criterion::Content(_) => {
+                let path = folder.join(SITES);
+                Self::Sites(Writer::resume_on(background, &path, n_sketches)?)
+            }
+            _ => {
+                let path = folder.join(VECTORS);
+                Self::Vectors(Writer::resume_on(background, &path, n_sketches)?)
+            }
         })
     }
 
@@ -172,6 +182,7 @@ impl Sketches {
         match self {
             Self::Samples { samples, .. } => samples.len(),
             Self::Vectors(vectors) => vectors.len(),
+            Self::Sites(sites) => sites.len(),
         }
     }
 
@@ -179,7 +190,7 @@ impl Sketches {
     fn n_keyed(&self) -> u64 {
         match self {
             Self::Samples { keys, .. } => keys.len(),
-            Self::Vectors(_) => 0,
+            Self::Vectors(_) | Self::Sites(_) => 0,
         }
     }
 
@@ -200,6 +211,7 @@ impl Sketches {
                 features.push(&row.vectors.features)?;
             }
             Self::Vectors(vectors) => vectors.push(&row.vectors)?,
+            Self::Sites(sites) => sites.push(&row.vectors.site)?,
         }
         Ok(place)
     }
@@ -216,6 +228,7 @@ impl Sketches {
                 features.flush()
             }
             Self::Vectors(vectors) => vectors.flush(),
+            Self::Sites(sites) => sites.flush(),
         }
     }
 }

@@ -54,7 +54,7 @@ const POSITIONS: &str = "positions";
 /// The shared anchors of each document, by its position in the order, the rarest first.
 const SHARED: &str = "shared";
 /// The dropped documents.
-const TAKEN: &str = "taken";
+pub(crate) const TAKEN: &str = "taken";
 
 /// An exact duplicate, or too short.
 const NOT_JUDGED: u32 = u32::MAX;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use arose::rule::Criterion;
+use arose::rule::{Criterion, Rule};
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,23 @@ struct Content {
     doc: u64,
 }
 
+/// Returns the flag of documents that are never exact duplicates: empty ones, or those without a
+/// URL if URLs are compared.
+pub(crate) fn alone(config: &Config) -> u16 {
+    match config.policy.criterion {
+        Criterion::Url => ALONE,
+        _ => EMPTY,
+    }
+}
+
+/// Returns the rule by which documents of one digest are duplicates.
+pub(crate) fn copy_rule(config: &Config) -> Rule {
+    match config.policy.criterion {
+        Criterion::Url => Rule::Url,
+        _ => Rule::Exact,
+    }
+}
+
 /// Finds the exact duplicates among the documents in `read` and writes them to `folder`.
 pub(crate) fn run(
     read: &Path,
@@ -44,13 +61,9 @@ pub(crate) fn run(
     let mut docs = Scan::<DocRecord>::open(&read.join(DOCS))?;
     progress.expect(docs.left());
     let mut contents = Sorter::new(&folder.join("digests"), config.part(4));
+    let alone = alone(config);
     let mut ordinal = 0;
     while let Some(doc) = docs.next()? {
-        // Empty documents are never duplicates, unless they are compared by their URLs.
-        let alone = match config.policy.criterion {
-            Criterion::Url => ALONE,
-            _ => EMPTY,
-        };
         if doc.flags & alone == 0 {
             contents.push(Content {
                 digest: doc.digest,

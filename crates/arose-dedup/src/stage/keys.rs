@@ -1,7 +1,8 @@
 //! Keys of documents on disk, and the buckets of documents that share a key.
 //!
 //! The keys of a table are a column of five bytes per document with a sketch, in the order of the
-//! documents. The columns are read one after the other. The documents of a table are sorted by key,
+//! documents. Keys that are computed from stored sketches are there for a few tables at a time. The
+//! columns are read one after the other. The documents of a table are sorted by key,
 //! on disk if they do not fit into memory, and those with equal keys form a bucket. Buckets of a
 //! few documents are written as pairs, each once even if it is in several tables. Larger buckets
 //! are written as a number of documents, followed by the documents. Memory: a quarter of the
@@ -9,6 +10,7 @@
 //! document in addition to the columns, and eight per pair.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +34,9 @@ const MEMBERS: &str = "members";
 
 /// Number of documents whose keys are computed or written together.
 const BLOCK: usize = 1 << 12;
+/// Number of tables whose keys are computed from sketches at once. All sketches are read for each
+/// group of tables.
+const N_TOGETHER: u32 = 16;
 /// Maximum number of documents of a bucket that is written as pairs, unless the cap is less.
 const N_PAIRED: usize = 8;
 
@@ -68,10 +73,10 @@ impl KeyWriter {
     pub(crate) fn create(
         background: Option<&Arc<Background>>,
         folder: &Path,
-        n_tables: u32,
+        tables: Range<u32>,
     ) -> Result<Self, Error> {
         let create = |table| Writer::create_on(background, &column_path(folder, table));
-        let columns = (0..n_tables).map(create);
+        let columns = tables.map(create);
         Ok(Self::of(columns.collect::<Result<_, Error>>()?))
     }
 
@@ -129,15 +134,17 @@ impl KeyWriter {
     }
 }
 
-/// Writes the keys of all documents to `folder`, computed from their sketches.
-pub(crate) fn write_keys<T: KeyTables>(
+/// Writes the keys of the active documents in these tables to `folder`, computed from the sketches
+/// of all documents.
+fn write_keys<T: KeyTables>(
     tables: &T,
-    sketches: &Path,
-    n_docs: usize,
+    group: Range<u32>,
+    sketches: &Column<T::Sketch>,
+    active: &Flags,
     folder: &Path,
 ) -> Result<(), Error> {
-    let mut out = KeyWriter::create(Background::start().as_ref(), folder, tables.n_tables())?;
-    let sketches = Column::<T::Sketch>::open(sketches, 0)?;
+    let mut out = KeyWriter::create(Background::start().as_ref(), folder, group.clone())?;
+    let n_docs = active.len();
     let n_at_once = 2 * BLOCK * rayon::current_num_threads();
     for start in (0..n_docs).step_by(n_at_once) {
         let end = n_docs.min(start + n_at_once);
@@ -145,12 +152,16 @@ pub(crate) fn write_keys<T: KeyTables>(
         let blocks = starts.into_par_iter().map(|start| {
             let mut room = vec![bytemuck::Zeroable::zeroed(); BLOCK.min(end - start)];
             sketches.read_into(start as u64, &mut room)?;
-            let keys =
-                |sketch| (0..tables.n_tables()).map(move |table| packed(tables.key(table, sketch)));
-            Ok(room.iter().flat_map(keys).collect())
+            let numbered = (start..).zip(&room);
+            let active = numbered.filter(|(doc, _)| active.is_set(*doc));
+            let keys = active.flat_map(|(_, sketch)| {
+                let group = group.clone();
+                group.map(move |table| packed(tables.key(table, sketch)))
+            });
+            Ok(keys.collect())
         });
         for keys in blocks.collect::<Result<Vec<Vec<Key>>, Error>>()? {
-            let docs = keys.chunks_exact(tables.n_tables().max(1) as usize);
+            let docs = keys.chunks_exact(group.len());
             docs.into_iter().try_for_each(|keys| out.push(keys))?;
         }
     }
@@ -177,6 +188,32 @@ pub(crate) fn write_buckets(
     for table in 0..n_tables {
         let path = column_path(keys, table);
         out.write_table(table, &path, [active, keyed], config, progress)?;
+    }
+    out.finish(folder)
+}
+
+/// Writes the buckets of the active documents to `folder`, by the sketches of all documents in a
+/// file. The keys of a few tables at a time are on disk.
+pub(crate) fn write_buckets_of_sketches<T: KeyTables>(
+    tables: &T,
+    sketches: &Path,
+    active: &Flags,
+    config: &Config,
+    folder: &Path,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let n_tables = tables.n_tables();
+    progress.expect(u64::from(n_tables) * active.count());
+    let sketches = Column::<T::Sketch>::open(sketches, 0)?;
+    let mut out = BucketWriter::create(folder, config)?;
+    for start in (0..n_tables).step_by(N_TOGETHER as usize) {
+        let group = start..n_tables.min(start + N_TOGETHER);
+        write_keys(tables, group.clone(), &sketches, active, folder)?;
+        for table in group {
+            let path = column_path(folder, table);
+            out.write_table(table, &path, [active; 2], config, progress)?;
+            remove_if_there(&path)?;
+        }
     }
     out.finish(folder)
 }
@@ -460,7 +497,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        let mut writer = KeyWriter::create(None, path, N_TABLES).unwrap();
+        let mut writer = KeyWriter::create(None, path, 0..N_TABLES).unwrap();
         keys[..9_000]
             .iter()
             .for_each(|keys| writer.push(keys).unwrap());

@@ -250,7 +250,7 @@ impl Pages<'_> {
                 }
                 frames.count(&text, room)?;
                 let place = (text.page[0], text.tokens_at);
-                sketches.sketch_counted(place, &room.shingles, &room.others, marks)
+                sketches.sketch(place, &room.shingles, &room.others, marks)
             },
             |_| Ok(true),
         )?;

@@ -8,8 +8,8 @@ use bytemuck::Zeroable;
 use crate::Error;
 use crate::column::{Column, Scan};
 use crate::dictionary::TokenColumn;
-use crate::record::{DocRecord, Ordinal, Vectors};
-use crate::stage::columns::{DOCS, VECTORS};
+use crate::record::{DocRecord, Ordinal};
+use crate::stage::columns::{DOCS, SITES};
 
 /// Number of tokens of documents that a thread processes at once.
 const BLOCK_TOKENS: u64 = 1 << 17;
@@ -17,7 +17,7 @@ const BLOCK_TOKENS: u64 = 1 << 17;
 /// The texts of all documents in blocks.
 pub(super) struct Texts {
     records: Column<DocRecord>,
-    vectors: Column<Vectors>,
+    sites: Column<u64>,
     tokens: TokenColumn,
     docs: Scan<DocRecord>,
     /// The next document, already read.
@@ -47,7 +47,7 @@ pub(super) struct Block {
 pub(super) struct BlockText {
     start: Ordinal,
     records: Vec<DocRecord>,
-    vectors: Vec<Vectors>,
+    sites: Vec<u64>,
     tokens: Vec<u64>,
     /// The end of the tokens of each document.
     ends: Vec<usize>,
@@ -65,7 +65,7 @@ impl BlockText {
     }
 
     pub(super) fn site(&self, doc: Ordinal) -> u64 {
-        self.vectors[(doc - self.start) as usize].site
+        self.sites[(doc - self.start) as usize]
     }
 }
 
@@ -74,7 +74,7 @@ impl Texts {
         let mut docs = Scan::open(&read.join(DOCS))?;
         Ok(Self {
             records: Column::open(&read.join(DOCS), 0)?,
-            vectors: Column::open(&read.join(VECTORS), 0)?,
+            sites: Column::open(&read.join(SITES), 0)?,
             tokens: TokenColumn::open(read)?,
             next: docs.next()?,
             docs,
@@ -110,12 +110,12 @@ impl Texts {
         let mut text = BlockText {
             start,
             records: vec![DocRecord::zeroed(); n],
-            vectors: vec![Vectors::zeroed(); n],
+            sites: vec![0; n],
             tokens: Vec::new(),
             ends: Vec::with_capacity(n),
         };
         self.records.read_into(start.into(), &mut text.records)?;
-        self.vectors.read_into(start.into(), &mut text.vectors)?;
+        self.sites.read_into(start.into(), &mut text.sites)?;
         let n_tokens = text.records.iter().map(|record| record.n_tokens as usize);
         text.tokens.reserve_exact(n_tokens.sum());
         for record in &text.records {

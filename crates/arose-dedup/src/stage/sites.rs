@@ -5,7 +5,7 @@
 //! without a URL form one site, in which each text is a page, however often it occurs. On sites
 //! with fewer than [`MIN_PAGES`] pages, repeated text does not count ([`arose::content::weight`]).
 //!
-//! Documents are processed site by site. The word pairs of a site are counted in a table that fits
+//! Documents are processed site by site. The word pairs of a site are counted in tables that fit
 //! into the cache ([`SiteTable`]). The counts are used immediately for the marks of its documents
 //! ([`Marks`]), by which candidates are found. They are also written as the number of other pages
 //! of every word pair, from which verification computes its weights. Sites that are too large for
@@ -14,9 +14,10 @@
 //! counted, and every position of a text uses the count of the nearest counted one.
 //!
 //! Disk: 16 bytes per word pair of a site that enough pages contain, 2 per word pair of a document
-//! with such a word pair, the marks per document, and 32 per document while they are sorted.
+//! with such a word pair, the marks per document, and 40 per document while they are sorted.
 //! Memory: an eighth of the allowance for the sorter, and a quarter for the current sites.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -35,9 +36,9 @@ use crate::dictionary::{TokenColumn, TokenPlace};
 use crate::lookup::Flags;
 use crate::marks::{MarkRoom, Marker, Marks};
 use crate::names::NameScan;
-use crate::record::{DocRecord, Ordinal, Vectors};
+use crate::record::{DocRecord, Ordinal};
 use crate::sorter::{Sorted, Sorter};
-use crate::stage::columns::{DOCS, VECTORS};
+use crate::stage::columns::{DOCS, SITES};
 use crate::stage::counts::{Framed, MIN_PAGES};
 use crate::stage::weigher::{Others, Weigher, key, salt};
 use crate::{Error, Progress};
@@ -54,8 +55,8 @@ const OTHERS: &str = "others";
 const LOT_TOKENS: u64 = 1 << 17;
 /// Maximum number of tokens of a site that is counted in the cache.
 const SITE_TOKENS: u64 = 1 << 20;
-/// Maximum bytes of memory per token of a site: an element, its position, an entry of the table,
-/// and the spare capacity of growing vectors.
+/// Maximum bytes of memory per token of a site: a word pair and its place, four counters, an entry
+/// of the table, and the spare capacity of growing vectors.
 const BYTES_PER_TOKEN: u64 = 76;
 
 /// The results of the stage.
@@ -157,11 +158,11 @@ fn sort_by_site(
     progress: &Progress,
 ) -> Result<Sorted<SiteDoc>, Error> {
     let mut docs = Sorter::new(&folder.join("docs"), config.part(8));
-    let mut vectors = Scan::<Vectors>::open(&read.join(VECTORS))?;
+    let mut sites = Scan::<u64>::open(&read.join(SITES))?;
     let mut records = Scan::<DocRecord>::open(&read.join(DOCS))?;
     let mut names = NameScan::open(read)?;
     let mut doc = 0;
-    while let (Some(Vectors { site, .. }), Some(record)) = (vectors.next()?, records.next()?) {
+    while let (Some(site), Some(record)) = (sites.next()?, records.next()?) {
         let url = names.next()?.url;
         docs.push(SiteDoc {
             site,
@@ -194,6 +195,18 @@ type Lot = Vec<Site>;
 struct Site {
     docs: Vec<SiteDoc>,
     n_tokens: u64,
+    n_pages: u64,
+}
+
+impl Site {
+    /// Returns the documents, and the positions of their word pairs among all of the site.
+    fn places(&self) -> impl Iterator<Item = (&SiteDoc, Range<usize>)> {
+        self.docs.iter().scan(0, |end, doc| {
+            let start = *end;
+            *end += n_shingles(doc.n_tokens);
+            Some((doc, start..*end))
+        })
+    }
 }
 
 /// Divides the documents into batches.
@@ -230,16 +243,14 @@ impl Lots<'_> {
             let Some(first) = first else {
                 return Ok(None);
             };
-            let (mut site, mut is_large, mut n_pages) = (Site::default(), false, 0);
+            let (mut site, mut is_large) = (Site::default(), false);
             let (mut last, mut next) = (None, Some(first));
             while let Some(doc) = next.filter(|doc| doc.site == first.site) {
                 let is_new = last.replace(doc.url) != Some(doc.url);
-                n_pages += u64::from(is_new);
+                site.n_pages += u64::from(is_new);
                 site.n_tokens += u64::from(doc.n_tokens);
                 site.docs.push(doc);
-                is_large |= site.n_tokens > self.max_tokens
-                    || site.docs.len() > MAX_COUNT as usize
-                    || doc.n_tokens > MAX_COUNT;
+                is_large |= site.n_tokens > self.max_tokens || site.docs.len() > MAX_COUNT as usize;
                 if is_large {
                     let pages = site.docs.drain(..).map(|doc| (doc.url, doc.doc));
                     self.large.extend(pages)?;
@@ -247,9 +258,9 @@ impl Lots<'_> {
                 next = self.docs.next()?;
             }
             self.next = next;
-            if n_pages >= MIN_PAGES.into() {
+            if site.n_pages >= MIN_PAGES.into() {
                 found.n_sites += 1;
-                found.n_pages += n_pages;
+                found.n_pages += site.n_pages;
             }
             if !is_large {
                 return Ok(Some(site));
@@ -298,14 +309,20 @@ impl<'a> Sketches<'a> {
         let (mut table, mut room) = self.spare().pop().unwrap_or_default();
         let mut framed = Vec::new();
         for site in lot {
+            if site.n_pages < MIN_PAGES.into() {
+                self.sketch_unframed(site, tokens, &mut room)?;
+                continue;
+            }
             self.count(site, tokens, &mut table, &mut room)?;
-            let mut place = 0;
-            for doc in &site.docs {
-                let n = n_shingles(doc.n_tokens);
+            for (doc, places) in site.places() {
                 if self.is_active(doc.doc) {
-                    self.sketch(doc, place..place + n, &table, &mut room)?;
+                    let shingles = table.shingles(places.clone());
+                    room.others.clear();
+                    room.others.extend(table.others(places));
+                    self.weigher.sample(shingles, &mut room.others);
+                    let place = (doc.doc, doc.tokens_at);
+                    self.sketch(place, shingles, &room.others, &mut room.marks)?;
                 }
-                place += n;
             }
             let salt = salt(site.docs.first().map_or(0, |doc| doc.site));
             let counted = table.framed();
@@ -323,6 +340,7 @@ impl<'a> Sketches<'a> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts the text that a site repeats.
     fn count(
         &self,
         site: &Site,
@@ -331,42 +349,43 @@ impl<'a> Sketches<'a> {
         room: &mut SketchRoom,
     ) -> Result<(), Error> {
         table.begin(site.n_tokens);
-        let mut last = None;
         for doc in &site.docs {
             room.tokens.clear();
             tokens.read(&doc.tokens(), &mut room.tokens)?;
-            self.weigher.shingle(&room.tokens, &mut room.shingles);
+            table.gather(|shingles| self.weigher.shingles_into(&room.tokens, shingles));
+        }
+        let mut last = None;
+        for (doc, places) in site.places() {
             if last.replace(doc.url) != Some(doc.url) {
                 table.begin_page();
             }
-            table.add(&room.shingles);
+            table.count(places);
         }
         Ok(())
     }
 
-    fn sketch(
+    /// Sketches the active documents of a site with too few pages to repeat text.
+    fn sketch_unframed(
         &self,
-        doc: &SiteDoc,
-        places: std::ops::Range<usize>,
-        table: &SiteTable,
+        site: &Site,
+        tokens: &TokenColumn,
         room: &mut SketchRoom,
     ) -> Result<(), Error> {
-        room.others.clear();
-        let others = places.clone().map(|place| table.n_others(place));
-        room.others.extend(others);
-        if self.weigher.is_sampled() {
+        for doc in site.docs.iter().filter(|doc| self.is_active(doc.doc)) {
+            room.tokens.clear();
+            tokens.read(&doc.tokens(), &mut room.tokens)?;
             room.shingles.clear();
-            let shingles = places.clone().map(|place| table.shingle(place));
-            room.shingles.extend(shingles);
-            self.weigher.sample(&room.shingles, &mut room.others);
+            self.weigher.shingles_into(&room.tokens, &mut room.shingles);
+            room.others.clear();
+            room.others.resize(room.shingles.len(), 0);
+            let place = (doc.doc, doc.tokens_at);
+            self.sketch(place, &room.shingles, &room.others, &mut room.marks)?;
         }
-        let elements = &table.elements[places];
-        let marks = self.marker.marks(elements, &room.others, &mut room.marks);
-        self.write(doc.doc, doc.tokens_at, &marks, &room.others)
+        Ok(())
     }
 
-    /// Sketches a document whose word pairs were counted elsewhere.
-    pub(super) fn sketch_counted(
+    /// Sketches a document, given the number of other pages of each word pair.
+    pub(super) fn sketch(
         &self,
         (doc, tokens_at): (Ordinal, u64),
         shingles: &[u64],

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arose::rule::{Criterion, Rule};
+use arose::rule::Rule;
 use arose_corpus::html::Mode;
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
@@ -29,7 +29,7 @@ use crate::sorter::Sorter;
 use crate::source::path_cow;
 use crate::stage::cluster::{KEEPERS, NOT_TAKEN, STARS, Star, repair_folder};
 use crate::stage::columns::{DOCS, NAMES};
-use crate::stage::exact::COPIES;
+use crate::stage::exact::{self, COPIES};
 use crate::stage::indexed::IndexMatches;
 use crate::stage::kept::Span;
 use crate::stage::listing::list_all;
@@ -216,10 +216,7 @@ impl<'a> Decisions<'a> {
         Ok(Self {
             read,
             empty: config.empty,
-            copy_rule: match config.policy.criterion {
-                Criterion::Url => Rule::Url,
-                _ => Rule::Exact,
-            },
+            copy_rule: exact::copy_rule(config),
             records: Column::open(&stages.read.join(DOCS), 0)?,
             names: Column::open(&stages.read.join(NAMES), 0)?,
             stars: Column::open(&stages.cluster.join(STARS), config.part(8))?,

@@ -87,10 +87,7 @@ impl Verdict {
             });
         }
         let is_kept = keeper == doc;
-        let scores = match copies {
-            Rule::Exact => Scores::equal(record.n_tokens),
-            _ => Scores::unknown(copies),
-        };
+        let scores = Scores::of_copies(copies, record.n_tokens);
         Ok(Self {
             kept_doc: (!is_kept).then_some(keeper),
             rule: (!is_kept).then_some(copies),

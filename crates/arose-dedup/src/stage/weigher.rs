@@ -49,7 +49,8 @@ impl Weigher {
         })
     }
 
-    /// Creates a weigher for an index, which counts pages as they are added.
+    /// Creates a weigher that counts as an index does.
+    #[cfg(test)]
     pub(crate) fn online() -> Self {
         Self::every(ONLINE)
     }
@@ -63,12 +64,22 @@ impl Weigher {
 
     pub(crate) fn shingle(&self, tokens: &[u64], shingles: &mut Vec<u64>) {
         shingles.clear();
+        self.shingles_into(tokens, shingles);
+    }
+
+    /// Appends the shingles of a text.
+    pub(crate) fn shingles_into(&self, tokens: &[u64], shingles: &mut Vec<u64>) {
         self.shingler.shingles_into(tokens, shingles);
     }
 
     /// Returns whether a shingle is counted.
     pub(crate) fn counts(&self, shingle: u64) -> bool {
         !self.is_sampled() || mix(shingle).is_multiple_of(self.every)
+    }
+
+    /// Returns whether an index counts a shingle.
+    pub(crate) fn counts_online(shingle: u64) -> bool {
+        mix(shingle).is_multiple_of(ONLINE)
     }
 
     /// Computes the weight of the shingle at each position, given the number of other pages that
@@ -113,7 +124,7 @@ impl Weigher {
 
 /// Computes for each position the number at the nearest sampled position, the first of two equally
 /// near ones; zero if there is no sample.
-fn nearest(sampled: &[(usize, Others)], n: usize) -> Vec<Others> {
+pub(crate) fn nearest(sampled: &[(usize, Others)], n: usize) -> Vec<Others> {
     let mut numbers = Vec::with_capacity(n);
     for (place, &(position, number)) in sampled.iter().enumerate() {
         // Halfway to the next.

@@ -34,7 +34,7 @@ pub struct Description {
     /// One of [`PRESETS`].
     pub preset: Option<String>,
     /// A directory instead of a server: the output of `arose dedup`, or a crawl.
-    pub folder: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
     /// The URL to query, with `{query}`, `{limit}`, `{offset}`, `{page}`; for a preset, the URL of
     /// the server.
     pub url: Option<String>,

@@ -45,7 +45,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use crate::vocabulary::{Vocabulary, of_local};
-use arose_search::{Collapse, Config, Folder, Index, Progress as Indexing, update};
+use arose_search::{Collapse, Config, Index, Progress as Indexing, SearchDir, update};
 
 use crate::Error;
 
@@ -61,10 +61,10 @@ pub fn open(
     description: &Description,
     pages: &Rc<Pages>,
 ) -> Result<(Box<dyn Engine>, Vocabulary), Error> {
-    let Some(path) = &description.folder else {
+    let Some(path) = &description.directory else {
         return Ok((Box::new(Http::new(description, pages)?), Vocabulary::new()));
     };
-    let folder = Folder::open(path)?;
+    let folder = SearchDir::open(path)?;
     update(&folder, &Config::default(), &Indexing::default())?;
     let limit = description.limit.unwrap_or(100);
     let local = Local::new(Index::open(&folder)?, Collapse::Nothing, limit);

@@ -85,7 +85,7 @@ pub fn run(
             unknown; measure out:N or url:PART";
         return Err(Error::Words { what: what.into() });
     }
-    let mut known = Known::new(log, settings)?;
+    let mut known = MetPages::new(log, settings)?;
     let seeds: Vec<u32> = settings
         .seeds
         .iter()
@@ -117,9 +117,9 @@ pub fn run(
     known.findings(walkers, settings, n_steps)
 }
 
-/// The part of the web that the walks together know.
+/// The part of the web that the walks together have met.
 #[derive(Default)]
-struct Known {
+struct MetPages {
     web: String,
     log: Log,
     addresses: Vec<String>,
@@ -147,7 +147,7 @@ enum Kind {
     Missing,
 }
 
-impl Known {
+impl MetPages {
     fn new(mut log: Log, settings: &LiveSettings) -> Result<Self, Error> {
         let web = settings.web.clone();
         let seats = vec![Seat {

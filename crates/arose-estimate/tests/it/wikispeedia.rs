@@ -14,7 +14,7 @@ use arose_estimate::overlap::OverlapSettings;
 use arose_estimate::pool::{PageMeasure, PoolConfig, Way, choose};
 use arose_estimate::vocabulary::{self, Vocabulary};
 use arose_estimate::{Findings, corpus_size, overlap, pool};
-use arose_search::{Collapse, Config, Folder, Index, Progress, update};
+use arose_search::{Collapse, Config, Index, Progress, SearchDir, update};
 use serde_json::{Value, json};
 
 use crate::omega;
@@ -67,7 +67,7 @@ fn local(folder: &Path, articles: &[Article]) -> Local {
         DedupProgress::default(),
     );
     arose_dedup::run(&[input], &config, &out, Start::Anew, &progress).unwrap();
-    let folder = Folder::open(&out).unwrap();
+    let folder = SearchDir::open(&out).unwrap();
     update(&folder, &Config::default(), &Progress::default()).unwrap();
     let index = Index::open(&folder).unwrap();
     Local::new(index, Collapse::Nothing, 100)

@@ -403,6 +403,8 @@ class Plan:
 
     def run(self) -> dict[str, Any]:
         """Run all stages; return their results."""
+        if self.sizes["is_gathered"]:
+            return self.gathered()
         found = self.sites() if self.sizes["has_marks"] else {}
         found["runs"] = self.runs()
         found["candidates"] = self.candidates(found["runs"])
@@ -417,6 +419,31 @@ class Plan:
             self.repeats()
         found["pairs"] = self.pairs(stars, links)
         found["kept"] = self.kept(stars)
+        return found
+
+    def gathered(self) -> dict[str, Any]:
+        """Run all stages of a policy by which one task decides on all documents."""
+        engine, context = self.engine, self.context("runs", self.n_docs * self.sizes["content"])
+
+        def contents() -> Any:
+            documents = engine.map([engine.chunks(DOCS, "docs")], "contents", context)
+            return engine.reduce([documents], "runs", context)
+
+        def decisions() -> Any:
+            # Tokens in files are read from there.
+            kind = TOKENS if engine.chunk_folder is None else PLACES
+            tables = [
+                engine.chunks(DOCS, "docs"),
+                engine.chunks(kind, "tokens"),
+                engine.stored("runs", COPIES),
+            ]
+            return engine.reduce([engine.map(tables, "gather", context)], "contained", context)
+
+        found = {"runs": self.stage("runs", contents)}
+        found["verify"] = self.stage("decisions", decisions)
+        self.documents("decisions")
+        found["pairs"] = self.pairs("decisions", ["decisions"])
+        found["kept"] = self.kept("decisions")
         return found
 
     def decide(self, n_links: int) -> tuple[str, str, list[str]]:

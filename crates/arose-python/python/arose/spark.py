@@ -421,7 +421,7 @@ def dedup(
         options.update(gather=gather, input_bytes=input_bytes, runner=runner)
         return dedup_frame(spark, partitions=partitions, **options)
     if inputs is None or output is None:
-        raise TypeError("pass inputs and output, or a DataFrame in place of the session")
+        raise TypeError("pass inputs and output, or a Spark DataFrame in place of the session")
     order = put_in_order if gather else in_order
     output = os.fspath(output)
     is_shared = not _store.is_address(output) or _store.is_object(output)
@@ -724,11 +724,13 @@ def _summary(
     stages: Stages,
     counts: dict[str, int],
 ) -> dict[str, Any]:
-    candidates, verify, pairs = found["candidates"], found["verify"], found["pairs"]
+    candidates, groups = found.get("candidates", {}), found.get("groups", {})
+    verify, pairs = found["verify"], found["pairs"]
     skipped, versions = read.get("skipped", {}), found.get("versions", {})
     accepted = verify.get("accepted", 0)
     n_pairs = verify.get("estimated_pairs", 0) + candidates.get("lost", 0)
-    estimated = round(accepted / max(1.0, n_pairs), 6) if accepted else None
+    # How many of the contained documents are found is not known.
+    estimated = round(accepted / max(1.0, n_pairs), 6) if accepted and candidates else None
     return {
         "version": settings["version"],
         "inputs": settings["inputs"],
@@ -745,13 +747,12 @@ def _summary(
             "tokens": read.get("tokens", 0),
             "text_bytes": read.get("text_bytes", 0),
             "tested": candidates.get("tested", 0),
-            "candidates": found["groups"].get("candidates", 0),
+            "candidates": groups.get("candidates", 0),
             "pairs_not_listed": 0,
             "clusters": pairs.get("clusters", 0),
             "clustered_documents": pairs.get("members", 0),
             "largest_cluster": pairs.get("max_cluster", 0),
-            # The policy that counts these does not run on a cluster.
-            "not_judged": 0,
+            "not_judged": verify.get("not_judged", 0),
             "version_groups": versions.get("version_groups", 0),
             "versions": versions.get("versions", 0),
         },
@@ -836,7 +837,7 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     settings = _settings.checked({**given, "tables_only": tables_only})
     # One thread: Spark runs a task for every core.
     settings["reading"] = _settings.reading(**reading, threads=1)
-    # Policies that need a single machine are refused before anything is started.
+    # Settings that do not go together are refused before anything is started.
     _arose.settings(json.dumps(settings))
     return settings
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use arose_search::{Error, Folder, Index, MAX_RESULTS, Request, remove};
+use arose_search::{Error, Index, MAX_RESULTS, Request, SearchDir, remove};
 
 use crate::support::{Page, dedup, indexed, n_matching, query, updated, write_pages};
 
@@ -28,17 +28,17 @@ fn run(folder: &Path) -> std::path::PathBuf {
 fn another_kind_of_folder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("notes.txt"), "nothing").unwrap();
-    let error = Folder::open(folder.path()).unwrap_err();
+    let error = SearchDir::open(folder.path()).unwrap_err();
     assert!(matches!(error, Error::OtherKind { .. }));
     assert!(
         error.to_string().contains("contains neither a run"),
         "{error}"
     );
-    assert!(Folder::open(&folder.path().join("missing")).is_err());
+    assert!(SearchDir::open(&folder.path().join("missing")).is_err());
     fs::write(folder.path().join("documents.parquet"), "nonsense").unwrap();
     fs::write(folder.path().join("summary.json"), "{}").unwrap();
     assert!(matches!(
-        Folder::open(folder.path()),
+        SearchDir::open(folder.path()),
         Err(Error::Results(_))
     ));
 }
@@ -103,7 +103,7 @@ fn a_source_that_has_changed_gives_what_is_left() {
 fn a_damaged_index_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let out = run(folder.path());
-    let opened = Folder::open(&out).unwrap();
+    let opened = SearchDir::open(&out).unwrap();
     updated(&out).unwrap();
     let files: Vec<_> = fs::read_dir(opened.index_path())
         .unwrap()
@@ -131,7 +131,7 @@ fn a_damaged_index_is_an_error() {
     assert!(matches!(Index::open(&opened), Err(Error::NoIndex { .. })));
 }
 
-fn ask(folder: &Folder) -> Result<(), Error> {
+fn ask(folder: &SearchDir) -> Result<(), Error> {
     let index = Index::open(folder)?;
     index.verify()?;
     index.search(

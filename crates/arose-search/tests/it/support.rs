@@ -5,7 +5,7 @@ use std::path::Path;
 
 use arose::rule::Criterion;
 use arose_dedup::{Config as DedupConfig, Progress as DedupProgress, Start};
-use arose_search::{Config, Error, Folder, Index, Progress, Query, Request, Updated, update};
+use arose_search::{Config, Error, Index, Progress, Query, Request, SearchDir, Updated, update};
 use serde_json::json;
 
 /// A document of a test.
@@ -46,14 +46,14 @@ pub(crate) fn dedup_by(input: &Path, out: &Path, config: &DedupConfig) {
 
 /// Updates the index of a directory.
 pub(crate) fn updated(out: &Path) -> Result<Updated, Error> {
-    let folder = Folder::open(out)?;
+    let folder = SearchDir::open(out)?;
     update(&folder, &Config::default(), &Progress::default())
 }
 
 /// The index of a directory, up to date.
 pub(crate) fn indexed(out: &Path) -> Index {
     updated(out).unwrap();
-    Index::open(&Folder::open(out).unwrap()).unwrap()
+    Index::open(&SearchDir::open(out).unwrap()).unwrap()
 }
 
 /// A query as people type it.

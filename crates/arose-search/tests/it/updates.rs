@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arose_search::{
-    Collapse, Config, Error, Folder, GoOn, Index, Progress, Query, Request, Updated, Versions,
+    Collapse, Config, Error, GoOn, Index, Progress, Query, Request, SearchDir, Updated, Versions,
     update,
 };
 
@@ -100,7 +100,7 @@ fn readers_see_all_or_nothing() {
     dedup(&input, &out);
     let stopped = Progress::default();
     stopped.stop.store(true, Ordering::Relaxed);
-    let opened = Folder::open(&out).unwrap();
+    let opened = SearchDir::open(&out).unwrap();
     let result = update(&opened, &Config::default(), &stopped);
     assert!(matches!(result, Err(Error::Stopped)));
     assert_eq!(index.n_documents(), 30);
@@ -118,7 +118,7 @@ fn a_first_index_that_was_stopped_is_none() {
     dedup(&input, &out);
     let stopped = Progress::default();
     stopped.stop.store(true, Ordering::Relaxed);
-    let opened = Folder::open(&out).unwrap();
+    let opened = SearchDir::open(&out).unwrap();
     assert!(update(&opened, &Config::default(), &stopped).is_err());
     assert!(matches!(Index::open(&opened), Err(Error::NoIndex { .. })));
     check(updated(&out).unwrap(), 30, 30, 0);
@@ -174,7 +174,7 @@ fn issue_23_an_index_has_the_usual_permissions() {
             if n == 5 { 5 } else { 1 },
             0,
         );
-        let index = Folder::open(&out).unwrap().index_path();
+        let index = SearchDir::open(&out).unwrap().index_path();
         for file in fs::read_dir(index).unwrap() {
             let file = file.unwrap().path();
             assert_eq!(mode(&file), mode(&input), "{}", file.display());
@@ -284,7 +284,7 @@ fn issue_23_exact_duplicates_of_a_crawl_are_found_and_counted() {
     );
     let copy = index.document(2).unwrap().unwrap();
     // Its page is in the record of the original.
-    let opened = Folder::open(folder.path()).unwrap();
+    let opened = SearchDir::open(folder.path()).unwrap();
     let stored = opened.stored(&copy).unwrap().unwrap();
     assert!(String::from_utf8_lossy(&stored.body).contains("<p>red rose</p>"));
 }
@@ -349,7 +349,7 @@ fn issue_25_current_versions_are_known() {
     add_capture(&at("5.warc"), x, 6, Err((x, 1)));
     check(&[(x, "red rose")], 7);
     // Built at once, the index is the same.
-    arose_search::remove(&Folder::open(folder.path()).unwrap()).unwrap();
+    arose_search::remove(&SearchDir::open(folder.path()).unwrap()).unwrap();
     check(&[(x, "red rose")], 7);
     assert_eq!(current(folder.path(), "flower").len(), 1);
 }
@@ -440,7 +440,7 @@ fn issue_22_a_crawl_is_searched_by_its_archive() {
     check(updated(folder.path()).unwrap(), 1, 0, 2);
     let index = indexed(folder.path());
     assert_eq!(n_matching(&index, &query("disallow")), 0);
-    let opened = Folder::open(folder.path()).unwrap();
+    let opened = SearchDir::open(folder.path()).unwrap();
     let document = index.document(0).unwrap().unwrap();
     assert_eq!(document.source, "archive/1.warc");
     assert!(opened.stored(&document).unwrap().is_some());

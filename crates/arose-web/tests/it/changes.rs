@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use arose_search::{Config, Folder, Index, Progress, update};
+use arose_search::{Config, Index, Progress, SearchDir, update};
 use serde_json::json;
 
 use crate::server::{Server, dedup, pages, serve_folder, serve_opened, start};
@@ -65,7 +65,7 @@ fn issue_23_growth_while_it_was_indexed_is_followed() {
     let file = folder.path().join("a.warc");
     let pages = [("http://x.org/1", "rose"), ("http://x.org/2", "tulip")];
     fs::write(&file, crate::documents::archive(&pages[..1])).unwrap();
-    let opened = Folder::open(folder.path()).unwrap();
+    let opened = SearchDir::open(folder.path()).unwrap();
     update(&opened, &Config::default(), &Progress::default()).unwrap();
     let index = Index::open(&opened).unwrap();
     fs::write(&file, crate::documents::archive(&pages)).unwrap();

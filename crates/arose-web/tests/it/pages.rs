@@ -57,7 +57,7 @@ fn search_collapses_expands_and_turns_pages() {
 fn queries_that_make_no_sense_are_explained() {
     let server = start(&pages(), None);
     for (query, text) in [
-        ("%22rose", "unclosed quote, at character 1"),
+        ("%22rose", "character 1 of the query: unclosed quote"),
         ("(rose", "unclosed parenthesis"),
         ("author:x", "no field `author`"),
         ("%00%01", "missing word"),
@@ -231,7 +231,7 @@ fn a_crawl_is_drawn_while_it_grows() {
         "deferred": 321, "url_rules": [["<shop>.example/item/*", "parameter <sid>", "active", 21, 1, 30, 400, 9]],
         "next": [["http://n.example/?a=<b>", 4.0, 0.5]],
         "fresh": 0.75, "revisits": 10 * i, "changed": i,
-        "fresh_by_age": [[7.0, 40, 0.875], [null, 60, 0.5]],
+        "fresh_by_age": [[7.0, 40, 0.875], [30.0, 0, 0.0], [null, 60, 0.5]],
         "pages_by_rate": [[0.01, 1500], [null, 500]],
         "fresh_sites": [["<fresh>.example", 100, 0.625, 0.0123]] })
     };
@@ -255,9 +255,11 @@ fn a_crawl_is_drawn_while_it_grows() {
             "<td class=\"n\">4.000</td><td class=\"n\">0.500</td><td class=\"n\">2.000</td>",
             "Pages up to date in percent (estimate)",
             "Visits per second",
-            "aria-label=\"≤ 7: 87.5%, more: 50.0%\"",
+            "aria-label=\"≤ 7: 87.5%, ≤ 30: –, more: 50.0%\"",
             "aria-label=\"≤ 0.01: 1,500, more: 500\"",
             "<td class=\"n\">40</td><td class=\"n\">87.5%</td>",
+            "<td class=\"n\">0</td><td class=\"n\">–</td>",
+            "data-label=\"Deferred\">400</td>",
             "<bdi>&lt;fresh&gt;.example</bdi>",
         ],
     );

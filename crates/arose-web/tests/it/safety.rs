@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use arose_search::{Folder, Index};
+use arose_search::{Index, SearchDir};
 use arose_web::{Config, Error, serve};
 
 use crate::server::{pages, start};
@@ -95,7 +95,7 @@ fn a_token_is_asked_for() {
 #[test]
 fn other_addresses_need_a_token() {
     let server = start(&pages(), None);
-    let folder = Folder::open(&server.out).unwrap();
+    let folder = SearchDir::open(&server.out).unwrap();
     let index = Index::open(&folder).unwrap();
     let address: SocketAddr = "0.0.0.0:0".parse().unwrap();
     let config = Config {

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 
 use arose::rule::Criterion;
 use arose_dedup::{Config as DedupConfig, ListedPairs, Progress as DedupProgress, Start};
-use arose_search::{Config as IndexConfig, Folder, Index, Progress, update};
+use arose_search::{Config as IndexConfig, Index, Progress, SearchDir, update};
 use arose_web::{Config, serve};
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ pub(crate) fn start(lines: &[Value], token: Option<&str>) -> Server {
 
 /// Serves a directory in a separate thread.
 pub(crate) fn serve_folder(out: &Path, token: Option<&str>) -> SocketAddr {
-    let opened = Folder::open(out).unwrap();
+    let opened = SearchDir::open(out).unwrap();
     // Another server may be indexing the same directory.
     while let Err(error) = update(&opened, &IndexConfig::default(), &Progress::default()) {
         assert!(matches!(error, arose_search::Error::Busy { .. }), "{error}");
@@ -97,7 +97,7 @@ pub(crate) fn serve_folder(out: &Path, token: Option<&str>) -> SocketAddr {
 }
 
 /// Serves a directory with an existing index.
-pub(crate) fn serve_opened(opened: Folder, index: Index, token: Option<&str>) -> SocketAddr {
+pub(crate) fn serve_opened(opened: SearchDir, index: Index, token: Option<&str>) -> SocketAddr {
     let (sender, receiver) = mpsc::channel();
     let config = Config {
         address: "127.0.0.1:0".parse().unwrap(),

@@ -1,4 +1,4 @@
-//! Grants wishes: probes, audits, and the search for the rule that is to blame.
+//! Evaluates URLs that were fetched to learn: probes, audits, and the search for a wrong rule.
 
 use super::learner::{Learner, key};
 use super::standing::{Canonical, RuleId, Standing, State};
@@ -186,7 +186,7 @@ impl Learner {
         self.wishes.take_news()
     }
 
-    /// Goes on with a request that was under way in another learner, whose rules and contents were
+    /// Resumes a request that was under way in another learner, whose rules and contents were
     /// restored. Returns the URLs to fetch, except those that are already waiting for a request.
     pub fn resume(&mut self, errand: Errand) -> Vec<String> {
         let mut wanted = Vec::new();

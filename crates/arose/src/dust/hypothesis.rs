@@ -1,4 +1,4 @@
-//! Hypotheses: what is known of a rule in its template, and in all templates of its site.
+//! Hypotheses: the evidence for a rule in its template, and in all templates of its site.
 
 use super::learner::key;
 use super::standing::{RuleId, Standing, State};
@@ -7,14 +7,15 @@ use super::standing::{RuleId, Standing, State};
 const EARLY: f64 = 12.0;
 /// Number of deferred URLs that are all audited if there is no evidence for the rule yet.
 const UNTESTED: u32 = 20;
-/// Number of audits of a rule of a site, for parts with few values and for others, and one more for
-/// so many pages of the site: links to one page by the thousand are no reason for more.
+/// Maximum number of audits of a rule of a small site, for parts with few values and for others.
 const ENOUGH: [u32; 2] = [30, 12];
+/// Number of pages of a site that allow one more audit. Links do not: thousands of them may lead to
+/// one page.
 const PAGES: u32 = 10;
-/// Number of audits that a rule may have in its template in any case.
+/// Number of audits that a rule may always have in its template.
 const ANYWAY: u32 = 2;
-/// Equal pairs in all templates of a site that confirm a rule about session IDs: as many as one
-/// template needs by itself.
+/// Number of equal pairs in all templates of a site that confirm a rule about session IDs: as many
+/// as a single template needs.
 const POOLED: u32 = 21;
 
 /// The state of a rule in the learner.
@@ -93,9 +94,9 @@ impl Hypothesis {
         key(&format!("{site} {rule}"))
     }
 
-    /// Returns the share of its deferred URLs that are fetched nevertheless by now, if it is this
-    /// in general and its site has so many pages. The first URLs of a rule that a person switched
-    /// on, without evidence, are all fetched.
+    /// Returns the current share of its deferred URLs that are fetched nevertheless, given the
+    /// share in the long run and the number of pages of its site. The first URLs of a rule that a
+    /// person switched on without evidence are all fetched.
     pub(super) fn audit_share(&self, general: f64, of_site: &OfSite, n_pages: u32) -> f64 {
         let standing = &self.standing;
         if standing.n_same == 0 && standing.n_deferred <= UNTESTED {

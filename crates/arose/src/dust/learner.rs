@@ -43,7 +43,7 @@ pub struct Learner {
     events: Vec<Event>,
     /// Number of hypotheses of each site, so that one site cannot take the space of all others.
     n_of_site: Table<u32>,
-    /// What is known of a rule in all templates of a site.
+    /// The evidence for a rule in all templates of a site.
     pub(super) of_sites: Table<OfSite>,
     /// Rules whose state has changed since the last call of `take_changed`.
     changed: BTreeSet<RuleId>,
@@ -334,7 +334,7 @@ impl Learner {
         let is_common = self.common.get(&key(&site));
         let words = self.words(content);
         let is_common = is_common.is_some_and(|common| common.is_too_common(words));
-        // As the bare form of URLs fetched before.
+        // It may be what remains of URLs fetched before, without the part.
         for scope in [&site, &template] {
             for id in self.scopes.get(&key(scope)).cloned().unwrap_or_default() {
                 let group = self.group(id, own);

@@ -176,11 +176,10 @@ impl Schedule {
         self.threshold
     }
 
-    /// Sets the threshold of an earlier run. A threshold that is not a positive number is ignored.
-    pub fn set_threshold(&mut self, threshold: f64) {
-        if threshold.is_finite() && threshold > 0.0 {
-            self.threshold = threshold.clamp(LEAST, MOST);
-        }
+    /// Sets the threshold.
+    #[cfg(test)]
+    pub(super) fn set_threshold(&mut self, threshold: f64) {
+        self.threshold = threshold;
     }
 
     /// Returns the number of waiting pages.
@@ -270,7 +269,7 @@ impl Schedule {
 
     /// Returns the time at which a page is to be visited under the current threshold; none if
     /// never.
-    pub fn time_of(&mut self, page: u32, pages: &impl Pages, now: u32) -> Option<u32> {
+    fn time_of(&mut self, page: u32, pages: &impl Pages, now: u32) -> Option<u32> {
         let statistics = pages.statistics(page)?;
         self.n_decisions += 1;
         // A visit in the future comes from a clock that was wrong: the page is due.

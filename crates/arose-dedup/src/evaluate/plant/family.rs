@@ -15,8 +15,8 @@ const KINDS: [FamilyKind; 16] = [
     FamilyKind::Exact,
     FamilyKind::Mirror,
     FamilyKind::Mirror,
-    FamilyKind::Crumb,
-    FamilyKind::Crumb,
+    FamilyKind::Session,
+    FamilyKind::Session,
     FamilyKind::Stamp,
     FamilyKind::Stamp,
     FamilyKind::Block,
@@ -85,7 +85,7 @@ impl Family {
         let n_own = match kind {
             FamilyKind::Mirror => 2 + random.below(3) as usize,
             FamilyKind::Stamp => 3,
-            FamilyKind::Crumb => n_words.div_ceil(40),
+            FamilyKind::Session => n_words.div_ceil(40),
             FamilyKind::Template => n_words * [5, 10, 20, 30][random.below(4) as usize] / 100 + 1,
             _ => 0,
         };
@@ -149,7 +149,7 @@ impl Family {
             FamilyKind::Mirror | FamilyKind::Stamp => {
                 replace(&mut words, self.at, self.n_own, || fresh(&mut own));
             }
-            FamilyKind::Crumb => self.put_crumb(&mut words, fresh(&mut own)),
+            FamilyKind::Session => self.put_session(&mut words, fresh(&mut own)),
             FamilyKind::Template | FamilyKind::Table => {
                 let mut item = Vec::new();
                 self.vocabulary.draw(&mut own, self.n_own, &mut item);
@@ -182,12 +182,12 @@ impl Family {
     /// Returns the URL of one of its pages.
     pub(super) fn url(&self, member: u32, position: u32) -> String {
         let moves_by = match self.kind {
-            FamilyKind::Crumb | FamilyKind::Stamp | FamilyKind::Template | FamilyKind::Table => 0,
+            FamilyKind::Session | FamilyKind::Stamp | FamilyKind::Template | FamilyKind::Table => 0,
             _ => u64::from(member) * u64::from(self.stride),
         };
         let site = (u64::from(self.site) + moves_by) % u64::from(self.n_sites);
         let mut url = format!("https://www.site{site}.example/");
-        if self.kind == FamilyKind::Crumb {
+        if self.kind == FamilyKind::Session {
             url.push_str("S-");
             spell_word(fresh(&mut self.own_random(member)), &mut url);
             url.push('/');
@@ -209,7 +209,7 @@ impl Family {
     }
 
     /// Replaces words at positions spread over the page by the same session ID.
-    fn put_crumb(&self, words: &mut [u64], id: u64) {
+    fn put_session(&self, words: &mut [u64], id: u64) {
         let step = words.len() / self.n_own;
         let places = words.iter_mut().skip(self.at % step).step_by(step);
         places.for_each(|word| *word = id);

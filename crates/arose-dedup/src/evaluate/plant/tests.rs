@@ -92,7 +92,7 @@ fn kinds_are_what_they_say() {
         match pair.kind {
             FamilyKind::Exact => assert_eq!(pair.jaccard, 1.0),
             FamilyKind::Template | FamilyKind::Stamp => assert!(a == b && pair.jaccard < 1.0),
-            FamilyKind::Crumb => {
+            FamilyKind::Session => {
                 assert!(a == b && pair.jaccard < 1.0);
                 let [a, b] = [pair.a, pair.b].map(|page| pages[page as usize].url.as_str());
                 assert!(a.contains("/S-") && b.contains("/S-") && a != b);
@@ -232,7 +232,7 @@ fn files_are_complete_and_repeatable() {
     assert!(
         error
             .to_string()
-            .ends_with("documents.jsonl: it already exists"),
+            .ends_with("documents.jsonl: the file exists; choose another directory or remove it"),
         "{error}"
     );
 }

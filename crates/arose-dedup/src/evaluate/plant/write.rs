@@ -51,7 +51,10 @@ pub fn write(plan: &Plan, folder: &Path) -> Result<Planted, Error> {
     fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     for name in ["documents.jsonl", "truth.jsonl", "plant.json"] {
         if folder.join(name).exists() {
-            return Err(Error::file(&folder.join(name), "it already exists"));
+            return Err(Error::file(
+                &folder.join(name),
+                "the file exists; choose another directory or remove it",
+            ));
         }
     }
     let mut planted = Planted::default();

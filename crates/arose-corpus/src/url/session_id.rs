@@ -25,7 +25,7 @@ pub(super) fn drop_from_query(out: &mut Vec<u8>, start: usize) {
     let query = out.split_off(start);
     let kept = query
         .split(|&byte| byte == b'&')
-        .filter(|parameter| !is_crumb(parameter));
+        .filter(|parameter| !is_session_id(parameter));
     for (index, parameter) in kept.enumerate() {
         if index > 0 {
             out.push(b'&');
@@ -40,7 +40,7 @@ fn push_segment(segment: &[u8], out: &mut Vec<u8>) {
     for (index, part) in segment.split(|&byte| byte == b';').enumerate() {
         if index == 0 {
             out.extend_from_slice(part);
-        } else if !is_crumb(part) {
+        } else if !is_session_id(part) {
             out.push(b';');
             out.extend_from_slice(part);
         }
@@ -57,7 +57,7 @@ fn is_session(segment: &[u8]) -> bool {
 }
 
 /// Whether `name=value` is a session ID or tracking parameter. Without a value it may be anything.
-fn is_crumb(parameter: &[u8]) -> bool {
+fn is_session_id(parameter: &[u8]) -> bool {
     let Some(equals) = memchr::memchr(b'=', parameter) else {
         return false;
     };

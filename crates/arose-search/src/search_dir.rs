@@ -23,7 +23,7 @@ const CRAWL: (&str, &str) = ("journal", "archive");
 
 /// A directory that can be searched.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct SearchDir {
     /// The directory.
     pub path: PathBuf,
     /// Its content.
@@ -43,7 +43,7 @@ pub enum Kind {
     Archives(Vec<PathBuf>),
 }
 
-impl Folder {
+impl SearchDir {
     /// Determines what a directory contains.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ pub struct State(pub(crate) Vec<Stamp>);
 impl State {
     /// Whether the files of the directory are unchanged, as far as size, time and permissions show.
     #[must_use]
-    pub fn is_current(&self, folder: &Folder) -> bool {
+    pub fn is_current(&self, folder: &SearchDir) -> bool {
         let is_complete = match &folder.kind {
             Kind::Run(_) => true,
             Kind::Archives(_) => archives(&folder.base)
