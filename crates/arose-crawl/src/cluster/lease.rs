@@ -8,8 +8,8 @@
 //! agent renews its lease by replacing a document, and owns its partitions for `T - m` from the
 //! moment *before* the renewal was sent. Another agent takes over when it has seen the same version
 //! of the document for `T (1 + 2 rho) + m`, where `rho` bounds the error of clock rates, and when
-//! it can still replace that version. The last version was sent before it was seen, so the old owner
-//! has stopped by then: after `(T - m) (1 + rho)` at the latest, against
+//! it can still replace that version. The last version was sent before it was seen, so the old
+//! owner has stopped by then: after `(T - m) (1 + rho)` at the latest, against
 //! `(T (1 + 2 rho) + m) / (1 + rho)` at the earliest.
 //!
 //! *Not for* machines that sleep with clocks that stand still; the clock used here counts sleep.

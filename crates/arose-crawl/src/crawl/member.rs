@@ -2,8 +2,8 @@
 //!
 //! The loop crawls the partitions that its agent owns. It sends links to other partitions away,
 //! queues URLs that other agents send, takes in the state of partitions that come, and finishes
-//! with those that go. With every commit it tells the agent what has changed in which partition. A crawl
-//! on one machine has none of this.
+//! with those that go. With every commit it tells the agent what has changed in which partition. A
+//! crawl on one machine has none of this.
 
 mod away;
 mod moving;
