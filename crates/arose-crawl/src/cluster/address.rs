@@ -59,7 +59,7 @@ pub(crate) fn window(terms: &Terms) -> Duration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ask {
     pub(crate) address: IpAddr,
-    /// Milliseconds of the clock of whoever asks.
+    /// Milliseconds of the clock of the agent that asks.
     pub(crate) sent: u64,
     /// Whether it holds the IP address now.
     pub(crate) holds: bool,

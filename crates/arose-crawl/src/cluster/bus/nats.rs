@@ -134,7 +134,7 @@ impl Nats {
         }
     }
 
-    /// A stream, made if it is not there.
+    /// A stream, made if missing.
     async fn stream(&self, name: &str) -> Result<Stream, BusError> {
         let prefix = &self.prefix;
         let config = Config {
