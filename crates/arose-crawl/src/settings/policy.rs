@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 pub enum DuplicatePolicy {
     /// Most of their shingles are the same: the policy `jaccard` at 0.8.
-    #[default]
     Jaccard,
     /// Their contents are the same, ignoring text that their sites repeat on other pages: the
-    /// policy `content` at the level `same`, the default of `arose dedup`.
+    /// policy `content` at the level `same`, as in a run of `arose dedup`.
+    #[default]
     Content,
 }
 
