@@ -1,8 +1,9 @@
 //! Times an index of pages beside reading them: `index_cost POLICY [HOSTS [PAGES]]`.
 //!
-//! The pages are like those of the rig `many` of the crawl benchmark: about 1,600 words in sentences
-//! that all hosts share. They arrive host by host in turn, as in a crawl, and each is looked up and
-//! inserted. Prints the CPU time and the memory per page. The policy `none` only makes the pages.
+//! The pages are like those of the rig `many` of the crawl benchmark: about 1,600 words in
+//! sentences that all hosts share. Each host in turn has a page, as in a crawl, and each page is
+//! looked up and inserted. Prints the CPU time per page and the peak memory. The policy `none` only
+//! makes the pages.
 
 use std::fs;
 

@@ -29,7 +29,7 @@ const WAITING: std::ops::RangeInclusive<f64> = 1000.0..=100_000.0;
 /// The position of pages in the queues of their hosts: after requests by users, before new URLs.
 /// All have the largest mass; the class of priority distinguishes them.
 const PRIORITY: u8 = 6;
-const URGENT: u8 = 7;
+pub(super) const URGENT: u8 = 7;
 
 /// Identifies a page to be visited again among the URLs of its host. It differs from the name that
 /// the page had when it was new, so links to it add nothing.
@@ -111,6 +111,23 @@ pub(super) struct WaitingVisit {
     pub(super) recalled: Recalled,
     /// Whether the complete page is requested, after the response "not modified".
     pub(super) is_full: bool,
+    /// Its position in the queue of its host.
+    class: u8,
+}
+
+impl WaitingVisit {
+    fn new(recalled: Recalled, class: u8) -> Self {
+        Self {
+            recalled,
+            is_full: false,
+            class,
+        }
+    }
+
+    /// Whether a user waits for it, and the queue of its host has it among the first.
+    pub(super) fn is_in_front(&self) -> bool {
+        self.class == URGENT
+    }
 }
 
 impl RecrawlState {
@@ -443,10 +460,23 @@ impl Crawl {
     /// Returns how long a host whose next URL is new must wait, if the budget for new URLs is used
     /// up.
     pub(super) fn wait_for_new(&self, host: HostId) -> Option<Duration> {
-        let is_limited = self.recrawl.is_on && self.settings().recrawl.per_second > 0.0;
-        let is_spent = self.recrawl.n_new < 1.0;
         let has_visits = self.frontier.revisited.contains_key(&host);
-        (is_limited && is_spent && !has_visits).then_some(Duration::from_secs(1))
+        (self.has_spent_new() && !has_visits).then_some(Duration::from_secs(1))
+    }
+
+    /// Whether the budget for new URLs is used up.
+    fn has_spent_new(&self) -> bool {
+        let is_limited = self.recrawl.is_on && self.settings().recrawl.per_second > 0.0;
+        is_limited && self.recrawl.n_new < 1.0
+    }
+
+    /// Returns the share of the turns of a host that visits have while new URLs wait there. If more
+    /// visits are due than a host may get requests, new URLs would otherwise never have a turn.
+    pub(super) fn visit_share(&self, host: HostId) -> f32 {
+        match self.has_spent_new() || !self.frontier.admits_pages(host) {
+            true => 1.0,
+            false => self.settings().recrawl.share.clamp(0.0, 1.0) as f32,
+        }
     }
 
     /// Reads back the data for visits that were queued when the last run ended.
@@ -463,6 +493,7 @@ impl Crawl {
     pub(super) fn take_recalled(&mut self, recalls: Vec<Recall>) -> Result<(), Error> {
         let n = recalls.len();
         self.recrawl.n_recalled = self.recrawl.n_recalled.saturating_sub(n);
+        let mut wanted = HashSet::new();
         for (page, recalled) in recalls {
             let is_queued = self.recrawl.restored.remove(&page);
             let is_urgent = self.recrawl.urgent.remove(&page);
@@ -473,17 +504,23 @@ impl Crawl {
                 continue;
             };
             if is_queued {
-                let is_full = false;
-                let waiting = WaitingVisit { recalled, is_full };
+                let waiting = WaitingVisit::new(recalled, PRIORITY);
                 self.recrawl.waiting.insert(page, waiting);
             } else if !self.recrawl.waiting.contains_key(&page) {
                 self.queue_again(recalled, if is_urgent { URGENT } else { PRIORITY });
+                continue;
             }
+            if is_urgent {
+                wanted.insert(page);
+            }
+        }
+        if !wanted.is_empty() {
+            self.move_forward(&wanted);
         }
         self.frontier.hosts.shelve(2 * n)
     }
 
-    fn queue_again(&mut self, recalled: Recalled, class: u8) {
+    pub(super) fn queue_again(&mut self, recalled: Recalled, class: u8) {
         let record = recalled.revisit.record;
         let url = self.shared.normalize(&recalled.url, None).ok();
         // The settings may normalize URLs differently by now.
@@ -513,8 +550,7 @@ impl Crawl {
         let tag = Tag::of(again_name(record.fingerprint.rest));
         self.frontier.push_again(&queued, tag, place);
         self.recrawl.places.insert(place, page);
-        let is_full = false;
-        let waiting = WaitingVisit { recalled, is_full };
+        let waiting = WaitingVisit::new(recalled, class);
         self.recrawl.waiting.insert(page, waiting);
         self.frontier.advance(host);
         self.frontier.raise(host, queued.weight.mass);

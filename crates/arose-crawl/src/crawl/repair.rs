@@ -10,8 +10,14 @@
 //! old ones are set aside, and the archive continues in another file. Nothing in it is deleted:
 //! bytes at the end of a file that are not a record are moved beside it.
 //!
+//! The page table keeps its readable rows; pages that are not in it get a row from their archive
+//! records.
+//!
 //! *Cost.* Reads the whole archive. *Limits.* Seeds that were never fetched and were in a damaged
 //! frame are lost; pass them again. Failures are lost too: such URLs are tried again.
+
+mod new_journal;
+mod table;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,6 +26,7 @@ use arose_corpus::time;
 use arose_dedup::disk;
 use arose_dedup::index::Committed;
 
+use self::new_journal::NewJournal;
 use super::restore::{DurableExtents, seen_config};
 use super::store::{ARCHIVE, CONTENTS, JOURNAL, ROBOTS, SEEN, lock};
 use super::*;
@@ -29,8 +36,9 @@ use crate::error::Context;
 use crate::fetch::Message;
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Arrival;
-use crate::journal::{Batch, Event, Queued, salvage};
+use crate::journal::{Event, Queued, salvage};
 use crate::page::{Job, Reader};
+use crate::pages::{self, Record};
 use crate::seen::Entry;
 
 /// The result of a repair.
@@ -55,6 +63,8 @@ pub struct Repaired {
     pub n_queued: u64,
     /// Number of queued URLs that were found only in pages.
     pub n_from_links: u64,
+    /// Number of rows of the page table that were restored from the archive.
+    pub n_restored_pages: u64,
     /// The paths to which damaged files were moved.
     pub aside: Vec<PathBuf>,
 }
@@ -85,6 +95,7 @@ pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
         names: HashSet::new(),
         linked: BTreeMap::new(),
         n_pages: BTreeMap::new(),
+        rows: table::TableRows::default(),
         done: Repaired::default(),
     };
     let config = crate::seen::SeenConfig {
@@ -99,7 +110,11 @@ pub fn repair(folder: &Path, settings: Settings) -> Result<Repaired, Error> {
     repair.check_contents(&mut standing)?;
     let mark = repair.journal.mark + 1;
     standing.n_seen = repair.write_seen(config, mark)?;
+    let table = std::mem::take(&mut repair.rows).write(folder)?;
+    standing.n_pages = table.n_pages;
+    repair.done.n_restored_pages = table.n_restored;
     repair.write_journal(mark, standing, extent, robots_extent)?;
+    table.replace()?;
     Ok(repair.done)
 }
 
@@ -109,11 +124,13 @@ fn is_sound(folder: &Path, settings: &Settings) -> bool {
     }
     let restored = super::restore::restore(folder, settings, None, Duration::ZERO);
     restored.is_ok_and(|(journal, restored)| {
+        let table = pages::check(&folder.join(pages::TABLE), restored.standing.n_pages);
         let config = seen_config(settings);
         let seen = Seen::open_until(&folder.join(SEEN), config, journal.mark());
-        seen.is_ok_and(|mut seen| {
+        let is_seen = seen.is_ok_and(|mut seen| {
             super::restore::restore_seen(&mut seen, &restored, journal.mark()).is_ok()
-        })
+        });
+        is_seen && table.is_ok()
     })
 }
 
@@ -130,6 +147,7 @@ struct Repair<'a> {
     linked: BTreeMap<u128, Linked>,
     /// Records of sites.
     n_pages: BTreeMap<u32, u64>,
+    rows: table::TableRows,
     done: Repaired,
 }
 
@@ -156,9 +174,6 @@ struct Linked {
     found_on: Box<str>,
 }
 
-/// Size in bytes of a frame of the new journal.
-const FRAME: usize = 4 << 20;
-
 impl Repair<'_> {
     /// The journal, if there is one.
     fn old_journal(&self) -> Result<Option<std::fs::File>, Error> {
@@ -175,6 +190,7 @@ impl Repair<'_> {
             return Ok(());
         };
         let (frontier, readable) = (&mut self.frontier, &mut self.journal);
+        let rows = &mut self.rows.journaled;
         let n_lost = salvage(&file, &self.folder.join(JOURNAL), |frame| {
             readable.mark = readable.mark.max(frame.mark);
             let mut n_hosts = frame.n_hosts as HostId;
@@ -200,6 +216,10 @@ impl Repair<'_> {
                         readable.weights.insert(place, weight);
                     }
                     Event::Counters(text) => text.clone_into(&mut readable.counters),
+                    Event::Visited { page, record } => {
+                        let record = record.try_into().ok().and_then(Record::from_bytes);
+                        rows.extend(record.map(|record| (page, record)));
+                    }
                     _ => {}
                 }
             }
@@ -221,7 +241,7 @@ impl Repair<'_> {
             let scan = FileScan::read(&path, |record| {
                 lines.extend(record.line(&stem));
                 if let Some(reader) = &mut reader {
-                    self.take_record(record, reader);
+                    self.take_record(record, number, reader);
                 }
             })?;
             self.done.n_damaged_bytes += scan.n_damaged;
@@ -236,7 +256,7 @@ impl Repair<'_> {
     }
 
     /// Records the URL of a record and the links of its page.
-    fn take_record(&mut self, record: &Stored, reader: &mut Reader) {
+    fn take_record(&mut self, record: &Stored, file: u64, reader: &mut Reader) {
         let field = |name: &str| record.field(name).unwrap_or_default();
         let url = reader.normalize(field("WARC-Target-URI"));
         let Some(url) = url.filter(|_| record.is_indexed()) else {
@@ -252,15 +272,23 @@ impl Repair<'_> {
             *self.n_pages.entry(site).or_default() += 1;
         }
         let linked = self.linked.remove(&key);
-        if field("WARC-Type") != "response" {
-            return;
-        }
         let linked = linked.map(|linked| (linked.depth, linked.kind));
         let known = self.journal.urls.get(&key).copied().or(linked);
         let (depth, kind) = known.unwrap_or_else(|| (0, kind_of(&record.block)));
-        let payload = field("WARC-Payload-Digest").to_owned();
-        let job = job(record, url, kind, depth, date);
-        for found in reader.look(&job, &payload).links {
+        let mut visit = table::ArchivedVisit::of(record, &url, kind, depth, file);
+        if field("WARC-Type") == "response" {
+            let payload = field("WARC-Payload-Digest").to_owned();
+            let job = job(record, url, kind, depth, date);
+            let report = reader.look(&job, &payload);
+            visit.digest = report.version.digest;
+            self.take_links(&job, report.links);
+        }
+        self.rows.take(&visit);
+    }
+
+    /// Records the links of a page.
+    fn take_links(&mut self, job: &Job, links: Vec<Found>) {
+        for found in links {
             let key = found.fingerprint.key();
             if self.fetched.contains(&key) || self.journal.urls.contains_key(&key) {
                 continue;
@@ -370,7 +398,7 @@ impl Repair<'_> {
         robots_extent: Extent,
     ) -> Result<(), Error> {
         let path = self.folder.join(JOURNAL);
-        let mut new = New::begin(&path, mark)?;
+        let mut new = NewJournal::begin(&path, mark)?;
         for host in 0..self.frontier.hosts.len() {
             new.push(Event::Host(&self.frontier.hosts[host].origin));
             new.write_if_full()?;
@@ -401,7 +429,7 @@ impl Repair<'_> {
     }
 
     /// Queues the URLs queued in the old journal, and copies its events about hosts.
-    fn push_readable(&mut self, new: &mut New) -> Result<(), Error> {
+    fn push_readable(&mut self, new: &mut NewJournal) -> Result<(), Error> {
         let Some(file) = self.old_journal()? else {
             return Ok(());
         };
@@ -430,7 +458,7 @@ impl Repair<'_> {
     }
 
     /// Queues the URLs that only pages contain.
-    fn push_linked(&mut self, new: &mut New) -> Result<(), Error> {
+    fn push_linked(&mut self, new: &mut NewJournal) -> Result<(), Error> {
         for linked in self.linked.values() {
             let hash = Fingerprint::of(&linked.url).host;
             let host = match self.frontier.find(hash) {
@@ -509,35 +537,6 @@ impl Readable {
             },
             _ => return None,
         })
-    }
-}
-
-/// The new journal.
-struct New {
-    journal: Journal,
-    batch: Batch,
-}
-
-impl New {
-    fn begin(path: &Path, mark: u64) -> Result<Self, Error> {
-        let journal = Journal::begin_at(&path.with_extension("new"), mark)?;
-        let batch = journal.next_batch();
-        Ok(Self { journal, batch })
-    }
-
-    fn push(&mut self, event: Event<'_>) {
-        self.batch.push(event);
-    }
-
-    fn write(&mut self) -> Result<(), Error> {
-        self.journal.append(&self.batch.take(), &[])
-    }
-
-    fn write_if_full(&mut self) -> Result<(), Error> {
-        match self.batch.n_bytes() < FRAME {
-            true => Ok(()),
-            false => self.write(),
-        }
     }
 }
 

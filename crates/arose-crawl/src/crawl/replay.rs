@@ -309,7 +309,7 @@ impl Restored {
         self.again.insert(told.place, page);
         let tag = Tag::of(again_name(digest64(queued.rest.as_bytes())));
         let entry = QueueEntry::new(tag, told.place, queued.weight, queued.class);
-        host.push(entry, queued.is_last);
+        host.push_again(entry);
         let url = NormalUrl::from_parts(&host.origin, queued.rest);
         if !self.is_approved(url.as_ref(), queued) {
             self.unapproved.push((told.host, told.place));

@@ -417,8 +417,9 @@ impl Crawl {
     /// Returns the next URL of a host that may be fetched.
     fn next_page(&mut self, id: HostId, robots: &Robots, now: Duration) -> Result<Next, Error> {
         for _ in 0..MAX_SKIPS {
+            let share = self.visit_share(id);
             let host = &mut self.frontier.hosts[id as usize];
-            let turn = host.pop();
+            let turn = host.pop_shared(share);
             let Some(turn) = turn.or_else(|| host.pop_woken(now)) else {
                 return Ok(Next::Nothing);
             };

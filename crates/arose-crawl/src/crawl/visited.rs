@@ -15,7 +15,7 @@ use crate::pages::{self, PageId, Record, State};
 const CHECKED: u64 = 100;
 
 /// Number of visits in a row that find nothing before a page counts as gone.
-const TRIES: u8 = 3;
+pub(super) const TRIES: u8 = 3;
 
 /// The importance of an old URL of a page relative to the page: the move may be undone.
 const MOVED: f64 = 0.1;
@@ -26,7 +26,7 @@ fn is_move(status: u16) -> bool {
 }
 
 /// Whether a page with content has moved, according to the status of the next visit.
-fn is_moved(before: &Record, status: u16) -> bool {
+pub(super) fn is_moved(before: &Record, status: u16) -> bool {
     is_move(status) && matches!(before.status, 200..=299)
 }
 

@@ -10,6 +10,8 @@ use crate::order::{Gift, Level};
 pub(crate) struct Arriving {
     /// URLs to be queued, and whether they go last.
     pub(super) queued: Vec<(QueueEntry, bool)>,
+    /// Pages to be visited again.
+    pub(super) again: Vec<QueueEntry>,
     /// robots.txt files to be fetched there.
     pub(super) jobs: Vec<RobotsJob>,
     /// Seeds that are known and may be queued there, with their numbers.
@@ -35,6 +37,9 @@ impl Arriving {
     pub(super) fn fill(&mut self, host: &mut Host) {
         for (entry, is_last) in self.queued.drain(..) {
             host.push(entry, is_last);
+        }
+        for entry in self.again.drain(..) {
+            host.push_again(entry);
         }
         host.jobs.extend(self.jobs.drain(..));
     }

@@ -33,6 +33,7 @@ impl Host {
             self.folders.is_some(),
             self.stage == Stage::Names,
             self.last.is_some(),
+            self.again.is_some(),
         ];
         let bits = flags
             .iter()
@@ -56,8 +57,8 @@ impl Host {
             HostRules::Kept(text, until) => push_rules(out, text, *until),
         }
         self.queue.write(out);
-        if let Some(last) = &self.last {
-            last.write(out);
+        for others in [&self.last, &self.again].into_iter().flatten() {
+            others.write(out);
         }
         push_turns(out, self.retries.iter());
         push_turns(out, self.aside.iter());
@@ -115,6 +116,9 @@ impl Host {
         host.queue = Queue::read(&mut reader)?;
         if flag(10) {
             host.last = Some(Box::new(Queue::read(&mut reader)?));
+        }
+        if flag(11) {
+            host.again = Some(Box::new(Queue::read(&mut reader)?));
         }
         host.retries = read_turns(&mut reader)?.into();
         host.aside = read_turns(&mut reader)?;
@@ -250,6 +254,7 @@ mod tests {
                 class == 1,
             );
         }
+        host.push_again(QueueEntry::new(Tag::of(5), 30, weight, 6));
         let turn = |place, n_tries| Turn {
             place,
             weight,

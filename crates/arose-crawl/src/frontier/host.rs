@@ -41,6 +41,10 @@ pub(crate) struct Host {
     /// URLs that go after all others of their host, and only use capacity that other hosts leave.
     /// Few hosts have any.
     pub(super) last: Option<Box<Queue>>,
+    /// Pages to be visited again. Few hosts have any.
+    pub(super) again: Option<Box<Queue>>,
+    /// The share of a visit that is owed to them while new URLs wait.
+    owed: f32,
     /// Failed URLs to be retried, with their numbers of tries.
     pub(super) retries: VecDeque<Turn>,
     /// URLs with stale path prefixes.
@@ -163,6 +167,8 @@ impl Host {
             jobs: VecDeque::new(),
             queue: Queue::default(),
             last: None,
+            again: None,
+            owed: 0.0,
             retries: VecDeque::new(),
             aside: Vec::new(),
             lost: Vec::new(),
@@ -244,6 +250,11 @@ impl Host {
         }
     }
 
+    /// Queues a page to be visited again.
+    pub(crate) fn push_again(&mut self, entry: QueueEntry) {
+        self.again.get_or_insert_default().push(entry);
+    }
+
     /// Adds a gift to the URL with a tag. Returns its position and its new weight, if it is queued
     /// and its weight has grown.
     pub(super) fn give(&mut self, tag: Tag, name: u64, gift: Gift) -> Option<(Place, Weight)> {
@@ -274,15 +285,38 @@ impl Host {
         }
     }
 
-    /// Removes and returns the URL whose turn it is. Failed URLs come after all others; otherwise a
-    /// page that always fails would block them.
+    /// Removes and returns the URL whose turn it is: first the pages to be visited again, then new
+    /// URLs. Failed URLs come after all others; otherwise a page that always fails would block
+    /// them.
     pub(crate) fn pop(&mut self) -> Option<Turn> {
         if self.holds_queue {
             return self.retries.pop_front();
         }
-        let entry = self.queue.pop();
-        let entry = entry.or_else(|| self.last.as_mut()?.pop());
+        let entry = self.again.as_mut().and_then(|again| again.pop());
+        let entry = entry.or_else(|| self.pop_new());
         entry.map(Turn::first).or_else(|| self.retries.pop_front())
+    }
+
+    fn pop_new(&mut self) -> Option<QueueEntry> {
+        let entry = self.queue.pop();
+        entry.or_else(|| self.last.as_mut()?.pop())
+    }
+
+    /// As [`Self::pop`], but while both wait, visits have this share of the turns. Pages that a
+    /// user waits for come first in any case.
+    pub(crate) fn pop_shared(&mut self, share: f32) -> Option<Turn> {
+        let first = self.again.as_ref().and_then(|again| again.first());
+        let is_shared = first.is_some_and(|first| !first.is_urgent());
+        let has_new = self.queue.len() > 0 || self.last.as_ref().is_some_and(|last| last.len() > 0);
+        if self.holds_queue || !is_shared || !has_new {
+            return self.pop();
+        }
+        self.owed += share;
+        if self.owed < 1.0 {
+            return self.pop_new().map(Turn::first);
+        }
+        self.owed -= 1.0;
+        self.pop()
     }
 
     /// Puts a URL back, to be tried after all others.
@@ -298,7 +332,8 @@ impl Host {
     }
 
     fn n_queued(&self) -> usize {
-        self.queue.len() + self.last.as_ref().map_or(0, |last| last.len())
+        let n_of = |queue: &Option<Box<Queue>>| queue.as_ref().map_or(0, |queue| queue.len());
+        self.queue.len() + n_of(&self.last) + n_of(&self.again)
     }
 
     /// Returns the weight of the URL whose turn it is.
@@ -313,7 +348,8 @@ impl Host {
     }
 
     fn first_entry(&self) -> Option<&QueueEntry> {
-        let first = self.queue.first();
+        let again = self.again.as_ref().and_then(|again| again.first());
+        let first = again.or_else(|| self.queue.first());
         first.or_else(|| self.last.as_ref()?.first())
     }
 
@@ -332,7 +368,8 @@ impl Host {
 
     /// Whether all its queued URLs go last.
     pub(super) fn goes_last(&self) -> bool {
-        let has_first = self.queue.len() > 0 && !self.holds_queue;
+        let has_again = self.again.as_ref().is_some_and(|again| again.len() > 0);
+        let has_first = (self.queue.len() > 0 || has_again) && !self.holds_queue;
         self.retries.is_empty() && self.jobs.is_empty() && !has_first
     }
 
@@ -340,7 +377,9 @@ impl Host {
     pub(super) fn waiting(&self) -> impl Iterator<Item = (Turn, bool)> {
         let last = self.last.iter().flat_map(|last| last.iter());
         let last = last.map(|entry| (Turn::first(*entry), true));
-        let first = self.queue.iter().map(|entry| (Turn::first(*entry), false));
+        let again = self.again.iter().flat_map(|again| again.iter());
+        let first = again.chain(self.queue.iter());
+        let first = first.map(|entry| (Turn::first(*entry), false));
         first.chain(last)
     }
 
@@ -419,6 +458,7 @@ impl Host {
         }
         let queued = self.queue.remove(place);
         let queued = queued.or_else(|| self.last.as_mut()?.remove(place));
+        let queued = queued.or_else(|| self.again.as_mut()?.remove(place));
         if let Some(entry) = queued {
             return Some(Turn::first(entry));
         }
@@ -460,8 +500,8 @@ impl Host {
             !is_removed
         };
         self.queue.retain(&mut stays);
-        if let Some(last) = &mut self.last {
-            last.retain(&mut stays);
+        for others in [&mut self.last, &mut self.again].into_iter().flatten() {
+            others.retain(&mut stays);
         }
         self.retries.retain(|turn| stays(turn.place));
         self.aside.retain(|turn| stays(turn.place));
@@ -529,6 +569,29 @@ mod tests {
         assert_eq!(order, [(10, 0), (30, 0), (7, 1)]);
     }
 
+    /// While new URLs wait, visits have their share of the turns; pages that a user waits for come
+    /// first.
+    #[test]
+    fn issue_25_visits_have_their_share() {
+        let order = |share: f32| -> Vec<Place> {
+            let mut host = Host::named("http://h", 0);
+            for place in 1..=4 {
+                host.push(entry(place, 1.0), place == 4);
+                let weight = entry(place, 1.0).weight();
+                let class = if place == 3 { 7 } else { 6 };
+                let again = QueueEntry::new(Tag::of(!place), 10 + place, weight, class);
+                host.push_again(again);
+            }
+            assert_eq!(host.n_queued(), 8);
+            let turns = std::iter::from_fn(|| host.pop_shared(share));
+            turns.map(|turn| turn.place).collect()
+        };
+        assert_eq!(order(1.0), [13, 11, 12, 14, 1, 2, 3, 4]);
+        assert_eq!(order(0.5), [13, 1, 11, 2, 12, 3, 14, 4]);
+        assert_eq!(order(0.25), [13, 1, 2, 3, 11, 4, 12, 14]);
+        assert_eq!(order(0.0), [13, 1, 2, 3, 4, 11, 12, 14]);
+    }
+
     #[test]
     fn removal_finds_every_priority() {
         let url = Normalizer::default().normalize("http://h/", None).unwrap();
@@ -536,7 +599,9 @@ mod tests {
         for (mass, place) in [(1.0, 10), (3.0, 20), (2.0, 30)] {
             host.push(entry(place, mass), place == 30);
         }
+        host.push_again(entry(40, 2.0));
         let mut is_removed = |place| host.remove(place).is_some();
+        assert!(is_removed(40) && !is_removed(40));
         assert!(is_removed(30) && is_removed(20) && !is_removed(20));
         assert_eq!(host.drain(), [10]);
     }

@@ -38,6 +38,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod visits;
 mod workbench;
 
 use std::collections::{HashMap, VecDeque};
@@ -374,27 +375,6 @@ impl Frontier {
         self.advance(id);
     }
 
-    /// Queues a page at its host to be visited again.
-    pub(crate) fn push_again(&mut self, queued: &Queued<'_>, tag: Tag, place: Place) {
-        self.begin_again(queued.host);
-        self.push(queued, tag, place);
-    }
-
-    /// Records that a page of a host is queued to be visited again.
-    pub(crate) fn begin_again(&mut self, host: HostId) {
-        *self.revisited.entry(host).or_default() += 1;
-    }
-
-    /// Records that a page is no longer queued to be visited again.
-    pub(crate) fn end_again(&mut self, host: HostId) {
-        if let Some(n) = self.revisited.get_mut(&host) {
-            *n -= 1;
-            if *n == 0 {
-                self.revisited.remove(&host);
-            }
-        }
-    }
-
     /// Moves a host with something to fetch to its next stage, if it was at rest or its request has
     /// ended.
     pub(crate) fn advance(&mut self, id: HostId) {
@@ -439,12 +419,11 @@ impl Frontier {
 
     /// Returns the lane of a host; `None` if its site has reached its maximum number of pages.
     fn lane(&self, id: HostId, outline: Outline) -> Option<Lane> {
-        let site = self.hosts.site(id);
         // Requests that other hosts or users wait for take precedence over budgets.
         if outline.has_jobs || self.revisited.contains_key(&id) {
             return Some(Lane::First);
         }
-        if u64::from(self.sites[site as usize].n_pages) >= self.budget.max_pages {
+        if !self.admits_pages(id) {
             return None;
         }
         Some(match outline.goes_last {

@@ -128,6 +128,11 @@ impl QueueEntry {
         (self.rest >> CLASS) as u8 & 7
     }
 
+    /// Whether a user waits for it.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.class() == 7
+    }
+
     /// Returns the sort key.
     fn key(&self) -> (Tag, Place) {
         (self.tag(), self.place())

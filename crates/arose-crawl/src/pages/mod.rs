@@ -24,8 +24,8 @@ mod tests;
 
 pub(crate) use known::{NO_SITE, PageStates, Signal};
 pub(crate) use recall::{Recalled, Revisit, Version, recall};
-pub(crate) use record::{Position, Record, Sketch, State};
-pub(crate) use table::{TABLE, Table};
+pub(crate) use record::{Position, RECORD, Record, Sketch, State};
+pub(crate) use table::{TABLE, Table, check};
 
 use crate::order::BASE;
 

@@ -38,11 +38,8 @@ impl Table {
         disk::create_folder(folder).context("creating", folder)?;
         let path = folder.join("records");
         let records = disk::File::open_or_create(&path).context("opening", &path)?;
-        let n_there = n_whole(&records)?;
-        if n_there < n_stored {
-            let what = "it is shorter than the journal says; rebuild it with `arose crawl repair`";
-            return Err(Error::damaged(&path, what));
-        }
+        let n_there = n_whole(records.as_file())?;
+        check_length(&path, n_there, n_stored)?;
         let n_journaled = journaled.keys().next_back().map_or(0, |last| last + 1);
         Ok(Self {
             folder: folder.to_owned(),
@@ -124,10 +121,27 @@ impl Table {
     }
 }
 
+/// Returns an error if the table in a directory has fewer rows than the journal says.
+pub(crate) fn check(folder: &Path, n_stored: u32) -> Result<(), Error> {
+    let path = folder.join("records");
+    let n_there = match std::fs::File::open(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        file => n_whole(&file.context("reading", &path)?)?,
+    };
+    check_length(&path, n_there, n_stored)
+}
+
+fn check_length(path: &Path, n_there: u32, n_stored: u32) -> Result<(), Error> {
+    let what = "it is shorter than the journal says; rebuild it with `arose crawl repair`";
+    match n_there < n_stored {
+        true => Err(Error::damaged(path, what)),
+        false => Ok(()),
+    }
+}
+
 /// Returns the number of complete rows in a file.
-fn n_whole(file: &disk::File) -> Result<u32, Error> {
-    let metadata = file.as_file().metadata();
-    let length = metadata.context("reading", Path::new(TABLE))?.len();
+fn n_whole(file: &std::fs::File) -> Result<u32, Error> {
+    let length = file.metadata().context("reading", Path::new(TABLE))?.len();
     Ok(u32::try_from(length / RECORD as u64).unwrap_or(u32::MAX))
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use arose_crawl::counters::Counter;
-use arose_crawl::{Control, End, Seeds, Settings, crawl, index_lines, repair, status};
+use arose_crawl::{Control, End, Seeds, Settings, crawl, index_lines, list_pages, repair, status};
 use testweb::{Config, PageCount, Server};
 
 use crate::restart::first_file;
@@ -68,6 +68,17 @@ fn archived(folder: &Path) -> BTreeMap<String, u32> {
     urls
 }
 
+/// The URLs of the page table.
+fn paged(folder: &Path) -> BTreeSet<String> {
+    let mut urls = BTreeSet::new();
+    list_pages(folder, u32::MAX, |page| {
+        assert!(urls.insert(page.url.unwrap()));
+        Ok(())
+    })
+    .unwrap();
+    urls
+}
+
 /// After repair, the crawl ends with every page of the web in the archive once, and with every file
 /// that was there before.
 #[track_caller]
@@ -86,6 +97,7 @@ fn check_repaired(server: &Server, folder: &Path, settings: &Settings) {
         assert_eq!(after.get(path), Some(content), "{}", path.display());
     }
     assert_eq!(status(folder).unwrap().n_queued, repaired.n_queued);
+    assert_eq!(paged(folder), archived(folder).into_keys().collect());
     let summary = resume(folder, settings).unwrap();
     assert_eq!((summary.end, summary.n_queued), (End::Done, 0));
     let seeds = homes(server);
@@ -93,6 +105,7 @@ fn check_repaired(server: &Server, folder: &Path, settings: &Settings) {
     let urls = archived(folder);
     let wanted: BTreeSet<String> = expected.iter().map(|&id| server.web.url(id)).collect();
     assert_eq!(urls.keys().cloned().collect::<BTreeSet<_>>(), wanted);
+    assert_eq!(paged(folder), wanted);
     assert!(urls.values().all(|&n| n == 1), "{urls:?}");
     assert!(fetched(server).values().all(|&n| n == 1));
 }

@@ -670,6 +670,83 @@ fn statistics_survive_kills() {
     }
 }
 
+/// What is known of pages, except for what no archive has: the importance, and what follows from
+/// it.
+fn known(pages: &BTreeMap<String, PageInfo>) -> BTreeMap<&str, String> {
+    let known = |page: &PageInfo| {
+        let PageInfo {
+            first,
+            last,
+            status,
+            state,
+            n_versions,
+            history,
+            ..
+        } = page;
+        let days = |days: f32| (f64::from(days) * 8640.0).round() / 8640.0;
+        let (unchanged, changed) = (days(history.unchanged), days(history.changed));
+        format!("{first} {last} {status} {state} {n_versions} {unchanged:.4} {changed:.4}")
+    };
+    let pages = pages.iter();
+    pages
+        .map(|(url, page)| (url.as_str(), known(page)))
+        .collect()
+}
+
+/// A page table that is cut or lost is reported, and repaired from the archive: the past of every
+/// page is as before, and visits go on.
+#[test]
+fn issue_25_a_short_page_table_is_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    // The journal forgets what the table has.
+    let mut first = settings(7200.0);
+    first.archive.compact = 4000;
+    crawl(root, BEGIN, first, mixed);
+    let end = BEGIN + 7200;
+    let before = listed(root, end);
+    assert!(before.values().any(|page| page.state == "gone"));
+    let path = root.join("pages/records");
+    for n_left in [1000, 0] {
+        let rows = std::fs::read(&path).unwrap();
+        assert_eq!(rows.len(), 64 * before.len());
+        std::fs::write(&path, &rows[..n_left]).unwrap();
+        if n_left == 0 {
+            std::fs::remove_dir_all(root.join("pages")).unwrap();
+        }
+        let mut wide = settings(1.0);
+        wide.scope.reach = arose_crawl::settings::Reach::Web;
+        wide.network.allow_private = true;
+        let (seeds, control) = (arose_crawl::Seeds::default(), Control::default());
+        let error = arose_crawl::crawl(root, wide, seeds, &control).unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.contains("pages/records") && message.contains("arose crawl repair"),
+            "{message}"
+        );
+        let repaired = arose_crawl::repair(root, settings(1.0)).unwrap();
+        let n_lost = before.len() - n_left / 64;
+        assert_eq!(repaired.n_restored_pages, n_lost as u64, "{repaired:?}");
+        println!("{n_lost} of {} rows restored", before.len());
+        assert_eq!(known(&listed(root, end)), known(&before));
+        let again = arose_crawl::repair(root, settings(1.0)).unwrap();
+        assert!(again.is_sound, "{again:?}");
+    }
+    let began = BEGIN + 8000;
+    let (summary, _) = crawl(root, began, settings(3600.0), mixed);
+    assert_eq!(summary.counters.balance(), 0);
+    let after = listed(root, began + 3600);
+    assert_eq!(after.len(), before.len());
+    for (url, page) in after {
+        let is_later = u64::from(page.last) > began;
+        assert_eq!(is_later, page.state != "gone", "{url}: {page:?}");
+        assert!(
+            page.n_versions >= before[&url].n_versions,
+            "{url}: {page:?}"
+        );
+    }
+}
+
 /// Changes so small that each is noise add up: a page is compared with the version that is stored,
 /// not with the last visit.
 #[test]
@@ -919,6 +996,81 @@ fn refresh_starts_within_the_delay_of_the_host() {
         let (time, ..) = first.expect("the page was wanted");
         assert!(*time <= at + 2 + delay, "{page} after {} s", time - at);
     }
+}
+
+/// If more visits are due than a host may be asked for, new URLs still have their share of its
+/// requests.
+#[test]
+fn issue_25_new_urls_do_not_starve() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(1300.0);
+    settings.polite.delay = 30.0;
+    settings.recrawl.per_second = 1.0;
+    let (_, log) = crawl(folder.path(), BEGIN, settings, changing);
+    let times = times(&log);
+    assert_eq!(times.len(), usize::from(N_HOSTS) * N_PAGES as usize);
+    for host in 0..N_HOSTS {
+        let of_host = || times.iter().filter(|((of, _), _)| *of == host);
+        let last_new = of_host().map(|(_, times)| times[0]).max().unwrap();
+        let all = of_host().flat_map(|(_, times)| times);
+        let n_until = all.filter(|time| **time <= last_new).count();
+        // Twelve of them are new; the first few have no others to share with.
+        assert!(
+            (16..=25).contains(&n_until),
+            "{host}: {n_until} until {last_new}"
+        );
+    }
+}
+
+/// Pages that somebody wants and that wait behind many others go before them, those of earlier
+/// orders first, also in the next run.
+#[test]
+fn issue_25_refresh_moves_queued_pages_forward() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(1300.0);
+    // More visits are due than hosts can be asked for: ten pages wait at each.
+    settings.polite.delay = 30.0;
+    settings.recrawl.per_second = 1.0;
+    let urls = |numbers: &[u32]| -> String {
+        let url = |n| format!("http://10.0.0.2/p{n}\n");
+        numbers.iter().map(url).collect()
+    };
+    let order = folder.path().join("refresh");
+    let n_given = Cell::new(0);
+    let orders = [
+        (905, urls(&[3, 8])),
+        (909, urls(&[5, 3])),
+        (1294, urls(&[7, 9])),
+    ];
+    let give = move |now: u64| {
+        if let Some((at, text)) = orders.get(n_given.get())
+            && now >= BEGIN + at
+            && !order.exists()
+        {
+            std::fs::write(&order, text).unwrap();
+            n_given.set(n_given.get() + 1);
+        }
+    };
+    let (_, log) = crawl_and(folder.path(), BEGIN, settings.clone(), changing, give);
+    let next = |log: &[Request], at: u64, n: usize| -> Vec<String> {
+        let of_host = log
+            .iter()
+            .filter(|(time, host, ..)| *time > at && *host == 2);
+        let targets = of_host.map(|(_, _, target, _)| target.clone());
+        targets
+            .filter(|target| target != "/robots.txt")
+            .take(n)
+            .collect()
+    };
+    // Every thirty seconds there is a request: at 901, 931 and so on.
+    let mut found = next(&log, BEGIN + 905, 3);
+    found[..2].sort();
+    assert_eq!(found, ["/p3", "/p8", "/p5"], "{log:?}");
+    let began = BEGIN + 2000;
+    let (_, log) = crawl(folder.path(), began, settings, changing);
+    let mut found = next(&log, began, 2);
+    found.sort();
+    assert_eq!(found, ["/p7", "/p9"]);
 }
 
 /// A page that somebody wants is visited as soon as its host may be asked, whatever else is due.

@@ -7,11 +7,11 @@
 //! thousand pages nothing is discarded. A discarded word pair starts again at zero. So numbers can
 //! only be too small, which makes a frame weigh more.
 //!
-//! A slot is the first 40 bits of a key and 24 bits of its number. All slots are in ascending order,
-//! from the place that the key determines on (ordered hash tables: Amble & Knuth 1974). So a key
-//! that is missing is found to be missing as fast as another is found, a table grows and shrinks
-//! from one end to the other, and its file is sorted already. With eight million slots, another key
-//! agrees in 40 bits with probability 1.2e-5.
+//! A slot has the first 40 bits of a key and 24 bits of its number. The key determines the first
+//! slot in which it may be, and all slots are in ascending order (an ordered hash table: Amble &
+//! Knuth 1974). So looking up a key that is missing is as fast as finding one. A table is enlarged
+//! and reduced from one end to the other, and its file needs no sorting. With six million keys,
+//! another key agrees in 40 bits with probability 5e-6.
 //!
 //! Tables of two sets of pages are merged by adding their numbers ([`SiteCountTable::add`]).
 
@@ -34,8 +34,9 @@ pub(super) struct SiteCountTable {
 /// Minimum number of places.
 const MIN_PLACES: usize = 1 << 10;
 
-/// Maximum distance of a key from its place, and maximum number of slots that a new key moves. A key
-/// that would need more, which does not happen by chance, is not counted.
+/// Maximum distance of a key from its place, and maximum number of slots that a new key moves. A
+/// key that would need more in a table of maximum size, which does not happen by chance, is not
+/// counted.
 const MAX_SHIFT: usize = 1 << 10;
 
 /// The bits of a slot that are the number, which stops at this value.
@@ -102,8 +103,8 @@ impl SiteCountTable {
         }
     }
 
-    /// Inserts a key at the position that [`SiteCountTable::find`] returned, if there is a free slot
-    /// near it.
+    /// Inserts a key at the position that [`SiteCountTable::find`] returned. Returns whether a free
+    /// slot is near.
     fn insert(&mut self, at: usize, key: u64, n: u64) -> bool {
         if (1..key & !NUMBER).contains(&self.slots[at]) {
             return false;

@@ -132,7 +132,7 @@ enum Samples {
     Compact(NarrowMinHash),
     Full(MinHash),
     /// To make one takes longer than to use it.
-    Pairs(Shingler),
+    Pairs(Box<Shingler>),
 }
 
 /// Number of MinHash values of the policy `jaccard`.
@@ -152,7 +152,7 @@ impl Sketcher {
             shinglers: [settings.shingle.w, settings.shingle.unspaced_w].map(Shingler::new),
             samples: match settings.kind {
                 Kind::Exact => Samples::None,
-                Kind::Content { .. } => Samples::Pairs(content::shingler()),
+                Kind::Content { .. } => Samples::Pairs(Box::new(content::shingler())),
                 Kind::Jaccard { .. } => match settings.bands() {
                     Some(bands) => {
                         Samples::Jaccard(NarrowMinHash::new(N_JACCARD_SAMPLES, seed), bands)
